@@ -1,0 +1,5 @@
+"""``python -m farm``."""
+
+from farm.cli.main import main
+
+main()

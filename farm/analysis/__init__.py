@@ -1,0 +1,1 @@
+"""DERIVE: samples and events become figures and verdicts. Pure."""

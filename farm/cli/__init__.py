@@ -1,0 +1,1 @@
+"""typer commands: parse, call the pipeline, print."""

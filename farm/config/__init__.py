@@ -1,0 +1,1 @@
+"""READ: files become models; errors name file, line and column."""

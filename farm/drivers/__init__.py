@@ -1,0 +1,1 @@
+"""REACH: the only code that speaks to equipment."""

@@ -1,0 +1,1 @@
+"""Meters that read electricity, one file a kind."""

@@ -1,0 +1,1 @@
+"""Outlets that can be switched, one file a kind."""

@@ -1,0 +1,1 @@
+"""Ways to put a board into an operating mode, one file a tool."""

@@ -1,0 +1,1 @@
+"""Ways to reach a board, one file a library."""

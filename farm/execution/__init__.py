@@ -1,0 +1,1 @@
+"""DO: runs a plan on opened drivers; names interfaces, never a driver."""

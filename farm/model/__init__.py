@@ -1,0 +1,1 @@
+"""What things are: frozen, no I/O."""

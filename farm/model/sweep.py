@@ -1,0 +1,73 @@
+"""A sweep: the axes, the rules, the repeats, and how to measure."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from farm.model.power_mode import ClockPolicy
+from farm.model.record import Record, Scalar
+
+Rule = dict[str, Scalar | tuple[Scalar, ...]]
+"""A partial description of cells: a key is a parameter, or one of board, profile, power_mode,
+payload; a tuple of values means any of them."""
+
+
+class PayloadAxes(Record):
+    """One payload of a sweep with the parameter values to combine.
+
+    `exclude` drops combinations that match a rule in all its keys; `include` adds
+    combinations that the axes do not give. `boards` narrows the sweep's selection.
+    `priority`: higher runs first where the order leaves a choice.
+    """
+
+    payload: str
+    boards: tuple[str, ...] = ()
+    axes: dict[str, tuple[Scalar, ...]] = Field(default_factory=dict)
+    include: tuple[dict[str, Scalar], ...] = ()
+    exclude: tuple[Rule, ...] = ()
+    repeats: int | None = Field(default=None, ge=1)
+    priority: int = 0
+
+
+class SettleRule(Record):
+    """Before each trial wait for `max_temperature_c`; give up after `max_wait_s`."""
+
+    max_temperature_c: float | None = None
+    max_wait_s: float = Field(default=300.0, ge=0)
+    pause_s: float = Field(default=0.0, ge=0)
+
+
+class MeasureRules(Record):
+    """How to measure. `window_s` is the least length of the measured window."""
+
+    window_s: float = Field(default=60.0, gt=0)
+    warmup_s: float = Field(default=5.0, ge=0)
+    idle_s: float = Field(default=60.0, ge=0)
+    settle: SettleRule = SettleRule()
+    power: Literal["required", "optional", "off"] = "optional"
+
+
+class Limits(Record):
+    """Bounds: `time_s` an attempt may take, `retries` of a trial after its first attempt."""
+
+    time_s: float = Field(default=900.0, gt=0)
+    retries: int = Field(default=2, ge=0)
+    connect_retries: int = Field(default=5, ge=0)
+    output_mb: float = Field(default=16.0, gt=0)
+    reboot: bool = False
+
+
+class Sweep(Record):
+    """The whole sweep file."""
+
+    name: str
+    boards: tuple[str, ...] = ("all",)
+    spread: Literal["every", "any"] = "every"
+    power_modes: tuple[str, ...] = ("current",)
+    clocks: ClockPolicy = "default"
+    payloads: tuple[PayloadAxes, ...] = Field(min_length=1)
+    repeats: int = Field(default=10, ge=1)
+    order: Literal["grouped", "shuffled"] = "grouped"
+    seed: int = 1
+    measure: MeasureRules = MeasureRules()
+    limits: Limits = Limits()

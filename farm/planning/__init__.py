@@ -1,0 +1,1 @@
+"""DECIDE: sweep, boards and profiles become trials in order. Pure."""

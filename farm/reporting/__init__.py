@@ -1,0 +1,1 @@
+"""SHOW: tables, plots and the one-file HTML report."""

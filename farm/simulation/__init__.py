@@ -1,0 +1,1 @@
+"""Simulated boards and meters over real protocols."""

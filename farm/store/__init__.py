@@ -1,0 +1,1 @@
+"""KEEP: the database, attempt folders, traces, exports."""

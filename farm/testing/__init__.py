@@ -1,0 +1,1 @@
+"""Shipped for driver authors: contract suites and fakes."""
