@@ -16,12 +16,15 @@ class PayloadAxes(Record):
     """One payload of a sweep with the parameter values to combine.
 
     `exclude` drops combinations that match a rule in all its keys; `include` adds
-    combinations that the axes do not give. `boards` narrows the sweep's selection.
+    combinations that the axes do not give. `boards` narrows the sweep's selection;
+    `power_modes`, where given, stands for the sweep's: a board with one fixed mode has no
+    use for the names of another type's.
     `priority`: higher runs first where the order leaves a choice.
     """
 
     payload: str
     boards: tuple[str, ...] = ()
+    power_modes: tuple[str, ...] | None = Field(default=None, min_length=1)
     axes: dict[str, tuple[Scalar, ...]] = Field(default_factory=dict)
     include: tuple[dict[str, Scalar], ...] = ()
     exclude: tuple[Rule, ...] = ()
