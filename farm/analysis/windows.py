@@ -6,6 +6,7 @@ steady value counts when another of the fields moved. docs/energy.md, "Fresh upd
 All times are host monotonic seconds, corrected for the meter's lag.
 """
 
+import itertools
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ def gaps(
     if times[-1] < end_s:
         times.append(end_s)
     found = []
-    for earlier, later in zip(times, times[1:], strict=False):
+    for earlier, later in itertools.pairwise(times):
         cut = Gap(max(earlier, begin_s), min(later, end_s))
         if later - earlier > limit_s and cut.length_s > 0:
             found.append(cut)
