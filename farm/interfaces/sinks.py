@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from farm.model.attempt import AttemptRecord, TrialState
-from farm.model.trace import PowerTrace
+from farm.model.trace import MeterMiss, MeterReading, PowerTrace
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,24 @@ class Journal(Protocol):
         """Note an event; written with the next transaction, at the latest within a second."""
 
     @abstractmethod
+    async def flush(self) -> None:
+        """Return when every event recorded so far is durable."""
+
+    @abstractmethod
     async def open_attempts(self) -> Sequence[OpenAttempt]:
         """Attempts that are running by the store."""
+
+
+class TraceSink(Protocol):
+    """Where samples go while an attempt runs, so that a killed host loses none."""
+
+    @abstractmethod
+    def append(self, sample: MeterReading | MeterMiss) -> None:
+        """Keep one sample. Must not block for long or raise for a full disk."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """No more samples come."""
 
 
 class Progress(Protocol):

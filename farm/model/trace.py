@@ -86,6 +86,22 @@ class PowerTrace:
             [miss for miss in self.misses if begin_s <= miss.sent_s <= end_s],
         )
 
+    def followed_by(self, later: "PowerTrace") -> "PowerTrace":
+        """This trace and then what `later` has after its end (a host was restarted between)."""
+        last_s = self.t_s[-1] if len(self) else float("-inf")
+        rest = later.between(last_s + 1e-9, float("inf"))
+        return PowerTrace(
+            self.meter,
+            self.t_s + rest.t_s,
+            self.rtt_s + rest.rtt_s,
+            self.power_w + rest.power_w,
+            self.energy_wh + rest.energy_wh,
+            self.voltage_v + rest.voltage_v,
+            self.current_a + rest.current_a,
+            self.output_on + rest.output_on,
+            self.misses + rest.misses,
+        )
+
     def drop_before(self, t_s: float) -> None:
         """Forget samples and misses before `t_s`, so that memory stays flat over a night."""
         low = bisect_left(self.t_s, t_s)

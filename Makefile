@@ -1,0 +1,43 @@
+# `make` alone lists the targets. Everything runs in .venv; nothing else on the machine is touched,
+# but on Debian as root `make test` installs the system packages that its tests need.
+PY := .venv/bin/python
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format lint types imports deps cover bench clean
+
+help:            ## list the targets
+	@grep -hE '^[a-z]+: .*##|^[a-z]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
+
+.venv/.user: pyproject.toml constraints.txt
+	@test -x $(PY) || python3 -m venv .venv
+	$(PY) -m pip install -q -c constraints.txt -e '.[report]'
+	@touch $@
+
+.venv/.dev: pyproject.toml constraints.txt
+	@test -x $(PY) || python3 -m venv .venv
+	$(PY) -m pip install -q -c constraints.txt -e '.[report,postgres,dev,bench]'
+	@touch .venv/.user $@
+
+setup: .venv/.dev   ## install farm and all developer tools into .venv
+demo: .venv/.user   ## a simulated lab, a sweep over it, results and a report
+	$(PY) -m farm demo --out demo
+test: .venv/.dev    ## the whole suite; installs system packages on Debian as root
+	$(PY) tests/prepare.py
+	$(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
+check: lint types imports deps   ## all static checks
+format: .venv/.dev  ## format the code
+	.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+lint: .venv/.dev    ## ruff
+	.venv/bin/ruff format --check . && .venv/bin/ruff check .
+types: .venv/.dev   ## mypy, strict
+	.venv/bin/mypy
+imports: .venv/.dev ## import contracts
+	.venv/bin/lint-imports
+deps: .venv/.dev    ## declared against used libraries; board side on Python 3.5
+	.venv/bin/deptry farm
+	.venv/bin/vermin -q --no-tips -t=3.5- --violations farm/boardside payloads
+bench: .venv/.dev   ## benchmarks, as ratios within one run
+	$(PY) benchmarks/run.py
+clean:          ## remove what make made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

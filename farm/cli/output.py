@@ -1,0 +1,45 @@
+"""Prints tables and JSON. Text from boards never reaches the terminal as control codes."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+import typer
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def plain(text: object) -> str:
+    """`text` without control characters: a board's output must not drive the terminal."""
+    return _CONTROL.sub("?", str(text))
+
+
+def print_json(value: object) -> None:
+    """Print a JSON document."""
+    typer.echo(json.dumps(value, indent=2, default=str))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table; right-aligned where a column holds numbers."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = [[plain(cell) for cell in row] for row in rows]
+    table = Table(title=title or None, title_justify="left")
+    for index, name in enumerate(columns):
+        is_number = all(_is_number(row[index]) for row in rows) and bool(rows)
+        table.add_column(name, justify="right" if is_number else "left")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console(width=None if _is_terminal() else 160).print(table)
+
+
+def _is_terminal() -> bool:
+    import sys
+
+    return sys.stdout.isatty()
+
+
+def _is_number(text: str) -> bool:
+    return bool(re.fullmatch(r"[-+]?[\d.,]*\d[\d.,]*( ?[%sWJ]| ?mJ)?|", text))

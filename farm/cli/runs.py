@@ -1,0 +1,167 @@
+"""`farm plan`, `run`, `resume`, `runs`, `logs`."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farm.cli.options import JsonOption, RunArgument, WorkspaceOption
+from farm.cli.output import plain, print_json, print_table
+
+if TYPE_CHECKING:
+    from farm.pipeline.lab import Lab
+    from farm.store.database import Store
+
+SweepArgument = Annotated[
+    str, typer.Argument(help="A sweep file, or the name of one in sweeps/.", metavar="SWEEP")
+]
+PlainOption = Annotated[
+    bool, typer.Option("--plain", help="Plain lines instead of the live view.")
+]
+runs = typer.Typer(help="Runs in the store.", no_args_is_help=True)
+
+
+def plan(
+    sweep: SweepArgument, workspace: WorkspaceOption = None, json: JsonOption = False
+) -> None:
+    """Show what a sweep would do: trials, order, mode changes, reboots, estimated time."""
+    from farm.cli.plan_view import plan_json, print_plan
+    from farm.pipeline.lab import open_lab
+    from farm.pipeline.runs import plan_sweep
+
+    made = plan_sweep(open_lab(workspace), sweep)
+    if json:
+        print_json(plan_json(made))
+    else:
+        print_plan(made)
+
+
+def run(
+    sweep: SweepArgument, workspace: WorkspaceOption = None, plain_lines: PlainOption = False
+) -> None:
+    """Run a sweep. Exit 0: all done; 1: something failed; 3: no board; 130: stopped, resumable."""
+    from farm.pipeline.lab import open_lab
+    from farm.pipeline.runs import create_run, open_lab_store, plan_sweep
+
+    lab = open_lab(workspace)
+    made = plan_sweep(lab, sweep)
+    with open_lab_store(lab) as store:
+        run_id = create_run(lab, store, made)
+        typer.echo(f"run {run_id}")
+        _execute(lab, store, run_id, plain_lines=plain_lines)
+
+
+def resume(
+    run_ref: RunArgument = "last",
+    workspace: WorkspaceOption = None,
+    plain_lines: PlainOption = False,
+) -> None:
+    """Go on with a run where it stood: after Ctrl-C, a kill, a restart of this host."""
+    from farm.pipeline.lab import open_lab
+    from farm.pipeline.runs import open_lab_store
+
+    lab = open_lab(workspace)
+    with open_lab_store(lab, create=False) as store:
+        run_id = store.find_run(run_ref)
+        typer.echo(f"run {run_id}")
+        _execute(lab, store, run_id, plain_lines=plain_lines)
+
+
+def _execute(lab: "Lab", store: "Store", run_id: str, *, plain_lines: bool) -> None:
+    from farm.cli.live import open_view
+    from farm.pipeline.runs import execute
+
+    with open_view(
+        store.load_plan(run_id), store.progress(run_id), plain_lines=plain_lines
+    ) as view:
+        end = asyncio.run(execute(lab, store, run_id, view))
+    counts = ", ".join(f"{count} {state.value}" for state, count in sorted(end.counts.items()))
+    typer.echo(f"run {run_id}: {counts}")
+    for fault in end.faults:
+        typer.echo(plain(f"  {fault}"), err=True)
+    if not end.is_complete:
+        typer.echo(f"See `farm runs show {run_id}`; `farm resume {run_id}` tries what is left.")
+        raise typer.Exit(1)
+
+
+@runs.command("list")
+def list_runs(workspace: WorkspaceOption = None, json: JsonOption = False) -> None:
+    """List the runs in the store, newest last."""
+    from farm.pipeline.lab import open_lab
+    from farm.pipeline.runs import open_lab_store
+    from farm.pipeline.show import run_json
+
+    with open_lab_store(open_lab(workspace), create=False) as store:
+        found = store.runs()
+    if json:
+        print_json([run_json(info) for info in found])
+        return
+    rows = [
+        [
+            info.run_id,
+            info.sweep,
+            f"{info.created:%Y-%m-%d %H:%M}",
+            info.state,
+            sum(info.counts.values()),
+            _counts_text(info.counts),
+        ]
+        for info in found
+    ]
+    print_table("", ["run", "sweep", "created (UTC)", "state", "trials", "by state"], rows)
+
+
+@runs.command("show")
+def show_run(
+    run_ref: RunArgument = "last", workspace: WorkspaceOption = None, json: JsonOption = False
+) -> None:
+    """What a run did: counts, what is not done and why, and the command to go on."""
+    from farm.pipeline.lab import open_lab
+    from farm.pipeline.runs import open_lab_store
+    from farm.pipeline.show import run_json, unfinished
+
+    with open_lab_store(open_lab(workspace), create=False) as store:
+        info = store.run(store.find_run(run_ref))
+        left = unfinished(store, info.run_id)
+    if json:
+        print_json({**run_json(info), "unfinished": [one.model_dump(mode="json") for one in left]})
+        return
+    typer.echo(f"run {info.run_id} ({info.state}): {_counts_text(info.counts)}")
+    if left:
+        rows = [[one.trial, one.board, one.payload, one.state.value, one.reason] for one in left]
+        print_table("not done", ["trial", "board", "payload", "state", "why"], rows)
+        typer.echo(f"`farm resume {info.run_id}` tries what is pending.")
+
+
+def _counts_text(counts: "dict[object, int]") -> str:
+    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items(), key=str))
+
+
+def logs(
+    run_ref: RunArgument,
+    trial: Annotated[str | None, typer.Argument(help="A trial's id or its beginning.")] = None,
+    workspace: WorkspaceOption = None,
+    stderr: Annotated[bool, typer.Option("--stderr", help="stderr instead of stdout.")] = False,
+) -> None:
+    """Print what the trials' payloads printed, or where it lies."""
+    from farm.pipeline.lab import open_lab
+    from farm.pipeline.runs import open_lab_store
+    from farm.pipeline.show import attempt_logs
+
+    with open_lab_store(open_lab(workspace), create=False) as store:
+        found = attempt_logs(store, store.find_run(run_ref), trial, is_stderr=stderr)
+    for attempt, path in found:
+        if trial is None:
+            typer.echo(f"{attempt}  {path}")
+            continue
+        typer.echo(f"--- {attempt}")
+        for line in path.read_text("utf-8", "replace").splitlines():
+            typer.echo(plain(line))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(plan)
+    app.command()(run)
+    app.command()(resume)
+    app.command()(logs)
+    app.add_typer(runs, name="runs")

@@ -1,0 +1,63 @@
+"""What the pipeline hands to the execution for each board: opened or openable drivers."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from farm.execution.sampling import MeterFeed
+from farm.interfaces.agent import BoardAgent, BoardCommands
+from farm.interfaces.clock import Clock
+from farm.interfaces.power_controller import PowerController
+from farm.interfaces.sinks import Journal, Progress, RunEvent, TraceSink
+from farm.interfaces.transport import Transport
+from farm.model.board import Board
+from farm.model.payload import Payload
+from farm.model.power_mode import PowerModeState
+from farm.model.profile import BoardProfile
+from farm.model.sweep import Limits, MeasureRules
+from farm.model.trace import PowerTrace
+
+
+@dataclass(frozen=True, slots=True)
+class BoardEquipment:
+    """One board and how to open what belongs to it."""
+
+    board: Board
+    profile: BoardProfile
+    transport: Callable[[], Transport]
+    agent: Callable[[Transport], Awaitable[BoardAgent]]
+    controller: Callable[[BoardCommands], PowerController]
+    feed: MeterFeed | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunServices:
+    """What all lanes of one run share."""
+
+    run_id: str
+    holder: str
+    tool_version: str
+    rules: MeasureRules
+    limits: Limits
+    payloads: Mapping[str, Payload]
+    journal: Journal
+    progress: Progress
+    clock: Clock
+    originals: Mapping[str, PowerModeState]
+    open_trace: Callable[[Path], TraceSink]
+    read_trace: Callable[[Path], PowerTrace | None]
+
+    def tell(
+        self,
+        kind: str,
+        *,
+        board: str = "",
+        trial_id: str = "",
+        attempt_id: str = "",
+        text: str = "",
+        **data: object,
+    ) -> None:
+        """Record an event in the journal and show it."""
+        event = RunEvent(self.clock.now(), kind, board, trial_id, attempt_id, text, data)
+        self.journal.record(event)
+        self.progress.event(event)

@@ -1,0 +1,343 @@
+"""One try at a trial, step by step: prove the mode, start, wait, collect, judge, commit."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+
+from farm.errors import BoardError
+from farm.execution.clock_map import sample_clock
+from farm.execution.equipment import RunServices
+from farm.execution.idle import IdleBaselines
+from farm.execution.judgement import Evidence, Judged, cancelled, judge_attempt, read_events
+from farm.execution.retry import state_after
+from farm.execution.sampling import MeterFeed
+from farm.execution.session import BoardSession
+from farm.interfaces.agent import Job
+from farm.interfaces.sinks import OpenAttempt
+from farm.model.attempt import StepTime, TrialState, attempt_id
+from farm.model.measurement import IdlePower
+from farm.model.plan import Trial
+from farm.model.power_mode import AppliedPowerMode
+
+STOP_LIMIT_S = 20.0
+END_GRACE_S = 60.0
+"""The board enforces an attempt's time limit; the host waits this much longer for its word."""
+TRACE_KEPT_S = 120.0
+SETTLE_POLL_S = 2.0
+
+
+@dataclass(slots=True)
+class Ticket:
+    """A trial on its way through its attempts; `begun` is the attempt that is open now."""
+
+    trial: Trial
+    attempts: int
+    begun: OpenAttempt | None = None
+    evidence: Evidence | None = None
+    previous_reason: str = ""
+
+
+class TrialRunner:
+    """Runs attempts on one board."""
+
+    def __init__(self, session: BoardSession, services: RunServices, idle: IdleBaselines) -> None:
+        self._session, self._services, self._idle = session, services, idle
+        feed = session.equipment.feed
+        self._feed = feed if services.rules.power != "off" else None
+
+    async def run(self, ticket: Ticket) -> TrialState:
+        """Make one attempt, or go on with the one that is open; returns the trial's new state.
+
+        Safe to call again after a retryable error: an attempt that was begun is continued.
+        Raises BoardError (see the interfaces) and StoreError.
+        """
+        trial = ticket.trial
+        refusal = self._refusal(trial)
+        if refusal and ticket.begun is None:
+            return await self._refuse(trial, refusal)
+        if ticket.begun is None:
+            mode, idle, steps = await self._prepare(trial)
+            async with self._metering():
+                ticket.evidence = await self._begin(ticket, mode, idle, steps)
+                await self._start(ticket.evidence)
+                return await self._see_through(ticket)
+        async with self._metering():
+            return await self._continue(ticket)
+
+    def _refusal(self, trial: Trial) -> str:
+        manifest = self._services.payloads[trial.cell.payload].manifest
+        if manifest.requirements.is_simulated and not self._session.agent.fingerprint.is_simulated:
+            return f"{manifest.name} replays published figures: it runs on simulated boards only"
+        return ""
+
+    async def _refuse(self, trial: Trial, reason: str) -> TrialState:
+        state = TrialState.UNSUPPORTED
+        await self._services.journal.set_trial_state(trial.trial_id, state, reason)
+        self._services.tell(
+            "trial_end", board=trial.board, trial_id=trial.trial_id, text=reason, state=state.value
+        )
+        return state
+
+    async def _prepare(
+        self, trial: Trial
+    ) -> tuple[AppliedPowerMode, IdlePower | None, list[StepTime]]:
+        """Bring the board into the state that the trial asks for; nothing is begun yet."""
+        cell, steps = trial.cell, list[StepTime]()
+        self._services.tell("trial_prepare", board=trial.board, trial_id=trial.trial_id)
+        with self._step(steps, "power mode"):
+            await self._idle.leave(cell.power_mode, cell.clocks)
+            mode = await self._session.set_mode(cell.power_mode, cell.clocks)
+        with self._step(steps, "settle"):
+            await self._settle(trial.board)
+        with self._step(steps, "idle"):
+            idle = await self._idle.before(mode)
+        with self._step(steps, "push"):
+            await self._session.agent.ensure_payload(self._services.payloads[cell.payload])
+        return mode, idle, steps
+
+    async def _settle(self, board: str) -> None:
+        """Wait for the temperature of the sweep's settle rule, at most as long as it says."""
+        rule, clock = self._services.rules.settle, self._services.clock
+        if rule.pause_s:
+            await clock.sleep(rule.pause_s)
+        if rule.max_temperature_c is None:
+            return
+        give_up_s = clock.monotonic() + rule.max_wait_s
+        while True:
+            celsius = await self._session.agent.temperature_c()
+            if celsius is None or celsius <= rule.max_temperature_c:
+                return
+            if clock.monotonic() >= give_up_s:
+                text = f"{celsius:.1f} C after {rule.max_wait_s:.0f} s, asked for"
+                text += f" {rule.max_temperature_c:.1f} C at most; going on"
+                self._services.tell("not_settled", board=board, text=text)
+                return
+            await clock.sleep(SETTLE_POLL_S)
+
+    async def _begin(
+        self,
+        ticket: Ticket,
+        mode: AppliedPowerMode,
+        idle: IdlePower | None,
+        steps: list[StepTime],
+    ) -> Evidence:
+        """Journal the attempt; from here on it must be seen to its end."""
+        trial, services = ticket.trial, self._services
+        clock_before = await sample_clock(self._session.agent)
+        number, started = ticket.attempts + 1, services.clock.now()
+        begun = OpenAttempt(
+            attempt_id(trial.trial_id, number), trial.trial_id, trial.board, number, started
+        )
+        evidence = await self._open_evidence(ticket.trial, begun)
+        ticket.begun, ticket.attempts = begun, number
+        evidence.mode, evidence.idle, evidence.steps = mode, idle, steps
+        evidence.clock_before = clock_before
+        evidence.boot_id = self._session.boot_id
+        return evidence
+
+    async def _open_evidence(self, trial: Trial, begun: OpenAttempt) -> Evidence:
+        folder = await self._services.journal.begin_attempt(
+            begun.attempt_id, trial.trial_id, trial.board, begun.number, begun.started
+        )
+        evidence = Evidence(trial, begun.attempt_id, begun.number, begun.started, folder)
+        evidence.begin_s = self._services.clock.monotonic()
+        self._services.tell(
+            "trial_start",
+            board=trial.board,
+            trial_id=trial.trial_id,
+            attempt_id=begun.attempt_id,
+            number=begun.number,
+        )
+        return evidence
+
+    async def _start(self, evidence: Evidence) -> None:
+        if self._feed is not None and evidence.sink is None:
+            evidence.sink = self._services.open_trace(evidence.folder)
+            self._feed.sinks.append(evidence.sink)
+        with self._step(evidence.steps, "start"):
+            evidence.status = await self._session.agent.start(self._job(evidence))
+
+    def _job(self, evidence: Evidence) -> Job:
+        trial, services = evidence.trial, self._services
+        payload, rules = services.payloads[trial.cell.payload], services.rules
+        environment = {
+            **payload.manifest.environment,
+            "FARM_WINDOW_S": f"{rules.window_s:g}",
+            "FARM_WARMUP_S": f"{rules.warmup_s:g}",
+        }
+        return Job(
+            attempt_id=self._board_id(evidence.attempt_id),
+            payload_digest=payload.digest,
+            argv=payload.manifest.command,
+            params=dict(trial.cell.parameters),
+            environment=environment,
+            time_limit_s=services.limits.time_s,
+            memory_limit_mb=payload.manifest.memory_limit_mb,
+            output_limit=int(services.limits.output_mb * 1024 * 1024),
+            artifacts=payload.manifest.artifacts,
+        )
+
+    def _board_id(self, attempt: str) -> str:
+        """The attempt's name on the board, where attempts of other runs may lie too."""
+        return f"{self._services.run_id}.{attempt}"
+
+    async def _continue(self, ticket: Ticket) -> TrialState:
+        """Go on with what was begun: by us before the link fell, or by a killed host."""
+        begun, trial = ticket.begun, ticket.trial
+        if begun is None:
+            raise RuntimeError("nothing was begun")
+        if ticket.evidence is None:
+            ticket.evidence = await self._open_evidence(trial, begun)
+            ticket.evidence.is_adopted = True
+        evidence = ticket.evidence
+        evidence.status = await self._session.agent.status(self._board_id(begun.attempt_id))
+        self._services.tell(
+            "attempt_adopted",
+            board=trial.board,
+            trial_id=trial.trial_id,
+            attempt_id=begun.attempt_id,
+            text=f"on the board it is {evidence.status.phase}",
+        )
+        if evidence.status.phase == "absent":
+            cell = trial.cell
+            evidence.mode = await self._session.set_mode(cell.power_mode, cell.clocks)
+            await self._session.agent.ensure_payload(self._services.payloads[cell.payload])
+            evidence.clock_before = await sample_clock(self._session.agent)
+            await self._start(evidence)
+        elif not evidence.clock_before:
+            evidence.clock_before = await sample_clock(self._session.agent)
+        return await self._see_through(ticket)
+
+    async def _see_through(self, ticket: Ticket) -> TrialState:
+        """Wait for the end of the attempt that is open, collect, judge, commit."""
+        evidence = ticket.evidence
+        if evidence is None:
+            raise RuntimeError("nothing was begun")
+        try:
+            with self._step(evidence.steps, "run"):
+                await self._wait_for_end(evidence)
+            await self._gather(evidence)
+            judged = judge_attempt(
+                evidence,
+                read_events(evidence, self._services),
+                self._services,
+                self._session.equipment,
+                self._session.agent.fingerprint,
+            )
+        except asyncio.CancelledError:
+            await self._cancel(ticket, evidence)
+            raise
+        return await self._commit(ticket, evidence, judged)
+
+    async def _wait_for_end(self, evidence: Evidence) -> None:
+        """Wait for the board's word; stop the payload when the word does not come in time."""
+        board_id = self._board_id(evidence.attempt_id)
+        if evidence.status is not None and evidence.status.phase in ("finished", "lost"):
+            return
+        agent = self._session.agent
+        try:
+            async with asyncio.timeout(self._services.limits.time_s + END_GRACE_S):
+                evidence.status = await agent.wait(board_id)
+        except TimeoutError:
+            await agent.stop(board_id)
+            evidence.status = await agent.status(board_id)
+
+    async def _gather(self, evidence: Evidence) -> None:
+        """Everything the judgement needs, fetched while it is there."""
+        agent, status = self._session.agent, evidence.status
+        with self._step(evidence.steps, "clock"):
+            evidence.clock_after = await sample_clock(agent)
+        if status is not None and status.exit is not None:
+            with self._step(evidence.steps, "collect"):
+                evidence.files = await agent.collect(status.exit, evidence.folder)
+        cell = evidence.trial.cell
+        if evidence.mode is None:  # adopted: what the board is in now is what it ran in
+            mode = await self._session.set_mode(cell.power_mode, cell.clocks)
+            evidence.mode = None if mode.has_changed else mode
+        else:
+            evidence.state_after = await self._session.controller.current()
+        if self._feed is not None:
+            with self._step(evidence.steps, "trace"):
+                await self._gather_trace(evidence, self._feed)
+
+    async def _gather_trace(self, evidence: Evidence, feed: MeterFeed) -> None:
+        now_s = self._services.clock.monotonic()
+        await feed.wait_past(now_s + feed.margin_s, feed.margin_s + 2 * feed.spec.deadline_s)
+        begin_s = evidence.begin_s - feed.margin_s
+        evidence.trace = feed.trace.between(begin_s, float("inf"))
+        if evidence.is_adopted:
+            earlier = self._services.read_trace(evidence.folder)
+            if earlier is not None:
+                evidence.trace = earlier.followed_by(evidence.trace)
+
+    async def _commit(self, ticket: Ticket, evidence: Evidence, judged: Judged) -> TrialState:
+        """One transaction: the record and the trial's state; only then the board may forget it."""
+        state = state_after(
+            judged.outcome,
+            judged.reason,
+            evidence.number,
+            ticket.previous_reason,
+            self._services.limits,
+        )
+        self._close_sink(evidence)
+        record = judged.record(evidence, self._services, self._session.agent.fingerprint)
+        await self._services.journal.finish_attempt(record, state, evidence.trace)
+        ticket.begun, ticket.evidence, ticket.previous_reason = None, None, judged.reason
+        self._services.tell(
+            "trial_end",
+            board=record.board,
+            trial_id=record.trial_id,
+            attempt_id=record.attempt_id,
+            text=judged.reason,
+            state=state.value,
+            outcome=judged.outcome.value,
+            verdict=record.verdict.status.value,
+        )
+        await self._session.agent.remove([self._board_id(record.attempt_id)])
+        return state
+
+    async def _cancel(self, ticket: Ticket, evidence: Evidence) -> None:
+        """The user stops the run: end the payload, let the trial be pending again.
+
+        What fails here leaves the attempt open; `farm resume` adopts it.
+        """
+        self._close_sink(evidence)
+        with contextlib.suppress(BoardError, TimeoutError):
+            async with asyncio.timeout(STOP_LIMIT_S):
+                board_id = self._board_id(evidence.attempt_id)
+                await self._session.agent.stop(board_id)
+                fingerprint = self._session.agent.fingerprint
+                judged = cancelled(fingerprint, self._session.equipment)
+                record = judged.record(evidence, self._services, fingerprint)
+                await self._services.journal.finish_attempt(record, TrialState.PENDING, None)
+                ticket.begun = None
+                await self._session.agent.remove([board_id])
+
+    def _close_sink(self, evidence: Evidence) -> None:
+        if evidence.sink is None:
+            return
+        if self._feed is not None and evidence.sink in self._feed.sinks:
+            self._feed.sinks.remove(evidence.sink)
+        evidence.sink.close()
+        evidence.sink = None
+
+    @contextlib.asynccontextmanager
+    async def _metering(self) -> AsyncIterator[None]:
+        """Hold the board's meter, if it has one: what it feeds is told apart by turns."""
+        if self._feed is None:
+            yield
+            return
+        async with self._feed.lock:
+            self._feed.check_alive()
+            self._feed.trace.drop_before(self._services.clock.monotonic() - TRACE_KEPT_S)
+            yield
+
+    @contextlib.contextmanager
+    def _step(self, steps: list[StepTime], name: str) -> Iterator[None]:
+        begin_s = self._services.clock.monotonic()
+        try:
+            yield
+        finally:
+            seconds = self._services.clock.monotonic() - begin_s
+            steps.append(StepTime(step=name, seconds=round(seconds, 6)))
