@@ -1,0 +1,141 @@
+"""The order of one board's trials: few mode changes, fewest reboots, drift spread over all cells.
+
+A reboot is needed where the TPC mask of the GPU (`PowerMode.tpc_mask`) changes. A mode without
+a mask leaves the mask as it is.
+"""
+
+from collections.abc import Iterable, Sequence
+from random import Random
+
+from farm.model.plan import Cell, Trial
+from farm.model.power_mode import PowerMode
+from farm.model.profile import BoardProfile
+from farm.model.sweep import Sweep
+from farm.planning.expand import PlannedCell
+
+CURRENT = "current"
+"""The mode that the board is found in."""
+
+
+def order_trials(
+    planned: Sequence[PlannedCell], board: str, sweep: Sweep, profile: BoardProfile
+) -> tuple[Trial, ...]:
+    """All trials of one board in the order they run.
+
+    ``grouped``: each power mode once, in the order of `order_modes`. Inside a mode the higher
+    priority comes first; cells of one priority take turns: repeat 1 of all, then repeat 2.
+
+    ``shuffled``: block r holds repeat r of all cells. In each block the modes, and the cells
+    in each mode, are in random order by the sweep's seed and the board's name. Chance leaves
+    no choice, so priority does not count.
+    """
+    if sweep.order == "shuffled":
+        return tuple(_shuffled(planned, board, sweep.seed))
+    by_mode = _by_mode(planned)
+    modes = order_modes([item.cell for item in planned], profile)
+    return tuple(
+        trial for mode in modes for trial in _interleaved_by_priority(by_mode[mode], board)
+    )
+
+
+def order_modes(cells: Iterable[Cell], profile: BoardProfile) -> list[str]:
+    """The cells' power modes as asked, in lower case, each once, with the fewest reboots.
+
+    Modes of one TPC mask stand together. The mask that the board starts with comes first:
+    that of ``current``, else of the profile's default mode. What is left open goes by
+    priority, then by first appearance.
+    """
+    priority: dict[str, int] = {}
+    for cell in cells:
+        mode = cell.power_mode.lower()
+        priority[mode] = max(priority.get(mode, cell.priority), cell.priority)
+    places = {mode: (mode != CURRENT, -priority[mode], at) for at, mode in enumerate(priority)}
+    masks = {mode: mask_of(mode, profile) for mode in priority}
+    start = mask_of(CURRENT, profile)
+    groups: dict[int | None, tuple[bool, bool, int, int]] = {}
+    for mode in sorted(places, key=places.__getitem__):
+        mask, place = masks[mode], places[mode]
+        groups.setdefault(mask, (place[0], mask != start, place[1], place[2]))
+    return sorted(places, key=lambda mode: (groups[masks[mode]], places[mode]))
+
+
+def mask_of(asked: str, profile: BoardProfile) -> int | None:
+    """The TPC mask of the mode that `asked` means by the profile, or None if that is unknown.
+
+    ``current`` is taken for the profile's default mode, ``maxn``, ``maxp`` and ``maxq`` for
+    the first mode whose name begins so. The board's own table decides when the plan runs.
+    """
+    wanted = (profile.default_power_mode or "") if asked.lower() == CURRENT else asked
+    mode = _find_mode(wanted.lower(), profile.power_modes)
+    return None if mode is None else mode.tpc_mask
+
+
+def count_changes(trials: Iterable[Trial], profile: BoardProfile) -> tuple[int, int]:
+    """Mode changes and reboots between the trials; the first setting counts as neither."""
+    changes = reboots = 0
+    previous: str | None = None
+    mask: int | None = None
+    for trial in trials:
+        mode = trial.cell.power_mode.lower()
+        if mode == previous:
+            continue
+        changes += previous is not None
+        wanted = mask_of(mode, profile)
+        reboots += None not in (mask, wanted) and mask != wanted
+        mask = mask if wanted is None else wanted
+        previous = mode
+    return changes, reboots
+
+
+def _find_mode(name: str, modes: Sequence[PowerMode]) -> PowerMode | None:
+    for mode in modes:
+        if mode.name.lower() == name:
+            return mode
+    if name in {"maxn", "maxp", "maxq"}:
+        return next((mode for mode in modes if mode.name.lower().startswith(name)), None)
+    return None
+
+
+def _by_mode(planned: Iterable[PlannedCell]) -> dict[str, list[PlannedCell]]:
+    found: dict[str, list[PlannedCell]] = {}
+    for item in planned:
+        found.setdefault(item.cell.power_mode.lower(), []).append(item)
+    return found
+
+
+def _interleaved_by_priority(planned: Sequence[PlannedCell], board: str) -> Iterable[Trial]:
+    by_priority: dict[int, list[PlannedCell]] = {}
+    for item in planned:
+        by_priority.setdefault(item.cell.priority, []).append(item)
+    for priority in sorted(by_priority, reverse=True):
+        for repeat, block in _blocks(by_priority[priority]):
+            for item in block:
+                yield _trial(item.cell, repeat, board)
+
+
+def _shuffled(planned: Sequence[PlannedCell], board: str, seed: int) -> Iterable[Trial]:
+    # Seeded by text: Random takes its SHA-512, which is the same in every process.
+    random = Random(f"{seed}/{board}")  # noqa: S311 - an order, not a secret
+    for repeat, block in _blocks(planned):
+        by_mode = _by_mode(block)
+        modes = list(by_mode)
+        random.shuffle(modes)
+        for mode in modes:
+            cells = by_mode[mode]
+            random.shuffle(cells)
+            for item in cells:
+                yield _trial(item.cell, repeat, board)
+
+
+def _blocks(planned: Sequence[PlannedCell]) -> Iterable[tuple[int, list[PlannedCell]]]:
+    """For each repeat from 1 the cells that run so often."""
+    left = list(planned)
+    repeat = 1
+    while left:
+        yield repeat, left
+        repeat += 1
+        left = [item for item in left if item.repeats >= repeat]
+
+
+def _trial(cell: Cell, repeat: int, board: str) -> Trial:
+    return Trial(f"{cell.cell_id}-r{repeat:02d}", cell, repeat, board)

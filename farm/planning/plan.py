@@ -1,0 +1,51 @@
+"""The way in: a sweep, the inventory's boards, profiles and payloads -> a plan. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from farm.errors import ConfigError
+from farm.model.board import Board
+from farm.model.parameters import short_id
+from farm.model.payload import Payload
+from farm.model.plan import Lane, Plan
+from farm.model.profile import BoardProfile
+from farm.model.sweep import Sweep
+from farm.planning.estimate import schedule
+from farm.planning.expand import expand_sweep
+from farm.planning.lanes import make_lanes, place_cells
+
+
+def make_plan(
+    sweep: Sweep,
+    boards: Sequence[Board],
+    profiles: Mapping[str, BoardProfile],
+    payloads: Mapping[str, Payload],
+) -> Plan:
+    """All trials of `sweep`, in order, a lane a board.
+
+    Args:
+        sweep: what to run; its selectors choose among `boards`.
+        boards: all boards of the inventory, in its order.
+        profiles: by name; those of the selected boards must be there.
+        payloads: by name; those of the sweep must be there.
+
+    Raises:
+        ConfigError: something that the sweep names does not exist or is not allowed, or
+            nothing is left to run.
+    """
+    expansion = expand_sweep(sweep, boards, profiles, payloads)
+    if not expansion.cells:
+        reasons = "; ".join(expansion.notes)
+        raise ConfigError(f"sweep {sweep.name}: nothing to run{': ' if reasons else ''}{reasons}")
+    placed = place_cells(expansion.cells, sweep, profiles)
+    lanes = make_lanes(placed, boards, sweep, profiles)
+    plan = Plan(sweep, _digest(sweep, lanes), lanes, 0.0, expansion.notes)
+    return replace(plan, estimate_s=max(slot.end_s for slot in schedule(plan)))
+
+
+def _digest(sweep: Sweep, lanes: Sequence[Lane]) -> str:
+    order = [
+        [lane.board, lane.profile, lane.meter, [trial.trial_id for trial in lane.trials]]
+        for lane in lanes
+    ]
+    return short_id({"sweep": sweep.model_dump(mode="json"), "lanes": order}, 16)
