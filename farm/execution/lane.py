@@ -82,14 +82,14 @@ class _Lane:
 
     async def _open(self) -> None:
         await self.session.open()
-        if self.was_reached:
-            return
-        self.was_reached = True
-        self.services.tell("board_ready", board=self.equipment.board.name)
+        if not self.was_reached:
+            self.was_reached = True
+            self.services.tell("board_ready", board=self.equipment.board.name)
         feed = self.equipment.feed
         if feed is not None and self.services.rules.power != "off":
             await feed.open()
-            feed.on_watts.append(self._show_watts)
+            if self._show_watts not in feed.on_watts:
+                feed.on_watts.append(self._show_watts)
 
     def _show_watts(self, power_w: float) -> None:
         self.services.progress.watts(self.equipment.board.name, power_w)

@@ -59,6 +59,9 @@ class MeterFeed:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+        for sink in self.sinks:
+            sink.close()
+        self.sinks.clear()
         await self._meter.close()
         self.facts = None
 

@@ -15,7 +15,7 @@ from farm.execution.sampling import MeterFeed
 from farm.execution.session import BoardSession
 from farm.interfaces.agent import Job
 from farm.interfaces.sinks import OpenAttempt
-from farm.model.attempt import StepTime, TrialState, attempt_id
+from farm.model.attempt import Outcome, StepTime, TrialState, attempt_id
 from farm.model.measurement import IdlePower
 from farm.model.plan import Trial
 from farm.model.power_mode import AppliedPowerMode
@@ -133,7 +133,7 @@ class TrialRunner:
         ticket.begun, ticket.attempts = begun, number
         evidence.mode, evidence.idle, evidence.steps = mode, idle, steps
         evidence.clock_before = clock_before
-        evidence.boot_id = self._session.boot_id
+        evidence.boot_id = self._session.agent.fingerprint.boot_id
         return evidence
 
     async def _open_evidence(self, trial: Trial, begun: OpenAttempt) -> Evidence:
@@ -281,6 +281,8 @@ class TrialRunner:
             self._services.limits,
         )
         self._close_sink(evidence)
+        if judged.outcome is Outcome.LOST:
+            self._session.applied = None  # what was proven before may not hold any more
         record = judged.record(evidence, self._services, self._session.agent.fingerprint)
         await self._services.journal.finish_attempt(record, state, evidence.trace)
         ticket.begun, ticket.evidence, ticket.previous_reason = None, None, judged.reason

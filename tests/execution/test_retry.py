@@ -1,0 +1,36 @@
+"""What follows from an outcome."""
+
+import random
+
+import pytest
+
+from farm.execution.retry import LONGEST_DELAY_S, backoff_s, state_after
+from farm.model.attempt import Outcome, TrialState
+from farm.model.sweep import Limits
+
+LIMITS = Limits(retries=2)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "number", "previous", "state"),
+    [
+        (Outcome.OK, 1, "", TrialState.DONE),
+        (Outcome.UNSUPPORTED, 1, "", TrialState.UNSUPPORTED),
+        (Outcome.CANCELLED, 9, "", TrialState.PENDING),
+        (Outcome.FAILED, 1, "", TrialState.PENDING),
+        (Outcome.FAILED, 2, "why", TrialState.FAILED),
+        (Outcome.FAILED, 2, "other", TrialState.PENDING),
+        (Outcome.LOST, 2, "why", TrialState.PENDING),
+        (Outcome.INVALID, 3, "why", TrialState.FAILED),
+        (Outcome.TIMED_OUT, 3, "", TrialState.FAILED),
+    ],
+)
+def test_state_after(outcome: Outcome, number: int, previous: str, state: TrialState) -> None:
+    assert state_after(outcome, "why", number, previous, LIMITS) is state
+
+
+def test_backoff_doubles_and_is_bounded() -> None:
+    chance = random.Random(1)
+    delays = [backoff_s(tries, chance) for tries in range(1, 12)]
+    assert all(0.25 * 2.0**n <= delay <= 0.5 * 2.0**n for n, delay in enumerate(delays[:6]))
+    assert max(delays) <= LONGEST_DELAY_S
