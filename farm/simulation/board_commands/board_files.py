@@ -1,0 +1,108 @@
+"""The files of a simulated board, as its commands see them.
+
+A path such as ``/sys/...`` is read below ``FARM_ROOT``. ``sudo`` on a simulated board sets
+``FARM_SIM_UID=0``; that is what being root means there.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple, Self
+
+FACTS_FILE = "/etc/farm-simulated"
+STATE_FILE = "/run/farm-sim/state.json"
+REQUEST_FILE = "/run/farm-sim/request"
+
+
+class BoardFacts(NamedTuple):
+    """What the commands need to know of the Jetson they run on. Frequencies in Hz.
+
+    `idle_states` holds, for each core, the names of its idle states; `emc_lock` is the file
+    that pins the memory clock; `tegrastats` names the form of that tool's lines.
+    """
+
+    soc: str
+    machine: str
+    gpu: str
+    idle_states: tuple[tuple[str, ...], ...]
+    emc_min_hz: int
+    emc_max_hz: int
+    emc_lock: str
+    tegrastats: str
+
+
+class LiveState(NamedTuple):
+    """What the physics last said: watts at the socket, degrees, busy cores, GPU work."""
+
+    power_w: float
+    temperature_c: float
+    busy_cores: float
+    is_loaded: bool
+
+
+class BoardFiles:
+    """Reads and writes a board's files by their paths on the board."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @classmethod
+    def here(cls) -> Self:
+        """The board that this process runs on."""
+        return cls(Path(os.environ["FARM_ROOT"]))
+
+    def path(self, on_board: str) -> Path:
+        """Where the board's absolute path lies on this machine."""
+        return self._root / on_board.lstrip("/")
+
+    def read(self, on_board: str) -> str:
+        """The file's text without blanks at its ends. Raises OSError."""
+        return self.path(on_board).read_text(encoding="utf-8").strip()
+
+    def write(self, on_board: str, value: str) -> None:
+        """Write as to sysfs: in place, never seen empty. Raises OSError."""
+        data = value.encode() + b"\n"
+        handle = os.open(self.path(on_board), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.write(handle, data)
+            os.ftruncate(handle, len(data))
+        finally:
+            os.close(handle)
+
+    def facts(self) -> BoardFacts:
+        """The Jetson's facts, written when it was made. Raises OSError, ValueError, KeyError."""
+        jetson = json.loads(self.read(FACTS_FILE))["jetson"]
+        jetson["idle_states"] = tuple(tuple(names) for names in jetson["idle_states"])
+        return BoardFacts(**jetson)
+
+    def live_state(self) -> LiveState:
+        """The physics' last word; a cold, idle board when there is none."""
+        try:
+            return LiveState(**json.loads(self.read(STATE_FILE)))
+        except (OSError, ValueError, TypeError):
+            return LiveState(0.0, 25.0, 0.0, is_loaded=False)
+
+    def online_cores(self, core_count: int) -> list[int]:
+        """The cores that are online, ascending. Raises OSError."""
+        return [
+            core
+            for core in range(core_count)
+            if self.read(f"/sys/devices/system/cpu/cpu{core}/online") == "1"
+        ]
+
+
+def is_root() -> bool:
+    """Whether the command runs through the board's ``sudo``."""
+    return os.environ.get("FARM_SIM_UID") == "0"
+
+
+def say(line: str) -> None:
+    """A line on stdout, at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def complain(line: str) -> None:
+    """A line on stderr."""
+    sys.stderr.write(line + "\n")

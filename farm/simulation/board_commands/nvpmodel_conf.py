@@ -1,0 +1,127 @@
+"""The power mode table of a Jetson: reading ``nvpmodel.conf``, and putting a mode into force."""
+
+import re
+from typing import NamedTuple
+
+from farm.simulation.board_commands.board_files import BoardFiles
+
+CONF_FILE = "/etc/nvpmodel.conf"
+STATUS_FILE = "/var/lib/nvpmodel/status"
+
+_SECTION = re.compile(r"<\s*(PARAM|POWER_MODEL|PM_CONFIG)\b([^>]*)>")
+
+
+class Parameter(NamedTuple):
+    """One PARAM section: TYPE (FILE or CLOCK), name, and the path behind each argument."""
+
+    kind: str
+    name: str
+    paths: dict[str, str]
+
+
+class Setting(NamedTuple):
+    """One line of a mode: parameter, argument, value as written."""
+
+    parameter: str
+    argument: str
+    value: str
+
+
+class Mode(NamedTuple):
+    """One POWER_MODEL section."""
+
+    mode_id: int
+    name: str
+    settings: list[Setting]
+
+
+class ModeTable(NamedTuple):
+    """The whole file, in its order."""
+
+    parameters: dict[str, Parameter]
+    modes: list[Mode]
+    default_id: int
+
+    def mode(self, mode_id: int) -> Mode | None:
+        """The mode with that id, or None."""
+        return next((mode for mode in self.modes if mode.mode_id == mode_id), None)
+
+
+def parse_mode_table(text: str) -> ModeTable:
+    """Read the conf's text. Raises ValueError for a line that does not belong anywhere."""
+    table = ModeTable({}, [], 0)
+    default_id = 0
+    section: Parameter | Mode | None = None
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.split("#", 1)[0].strip()
+        if not line:
+            continue
+        match = _SECTION.fullmatch(line)
+        if match is None:
+            _add_line(section, line.split(), number)
+            continue
+        attributes = dict(part.split("=", 1) for part in match[2].split())
+        section = None
+        if match[1] == "PM_CONFIG":
+            default_id = int(attributes["DEFAULT"])
+        elif match[1] == "PARAM":
+            section = Parameter(attributes["TYPE"], attributes["NAME"], {})
+            table.parameters[section.name] = section
+        else:
+            section = Mode(int(attributes["ID"]), attributes["NAME"], [])
+            table.modes.append(section)
+    return table._replace(default_id=default_id)
+
+
+def load_mode_table(files: BoardFiles) -> ModeTable:
+    """The board's own table. Raises OSError, ValueError."""
+    return parse_mode_table(files.read(CONF_FILE))
+
+
+def stored_mode_id(files: BoardFiles, table: ModeTable) -> int:
+    """The id in the status file, or the table's default when it is missing or bad."""
+    try:
+        match = re.search(r"pmode:(\d+)", files.read(STATUS_FILE))
+    except OSError:
+        return table.default_id
+    mode_id = int(match[1]) if match else -1
+    return table.default_id if table.mode(mode_id) is None else mode_id
+
+
+def apply_mode(files: BoardFiles, table: ModeTable, mode: Mode) -> None:
+    """Write the mode's settings in their order, then the status file. Raises OSError."""
+    for setting in mode.settings:
+        parameter = table.parameters[setting.parameter]
+        value = setting.value
+        if parameter.kind == "CLOCK" and "FREQ_TABLE" in parameter.paths:
+            value = str(_snapped(files, parameter, setting))
+        files.write(parameter.paths[setting.argument], value)
+    files.write(STATUS_FILE, f"pmode:{mode.mode_id:04d}")
+
+
+def shown_value(value: str) -> str:
+    """A conf value as the R32 tool prints it: -1, "no cap", shows as the largest int."""
+    return "2147483647" if value == "-1" else value
+
+
+def _snapped(files: BoardFiles, parameter: Parameter, setting: Setting) -> int:
+    """The nearest frequency of the kernel's table; 0 gives the lowest, -1 the highest.
+
+    Nearest fits every snap seen on boards: 2000000 -> 2035200, 1120000000 -> 1134750000
+    (TX2), 918000 -> 921600, 640000000 -> 614400000 (Nano).
+    """
+    frequencies = [int(word) for word in files.read(parameter.paths["FREQ_TABLE"]).split()]
+    wanted = int(setting.value)
+    if wanted < 0:
+        return max(frequencies)
+    return min(frequencies, key=lambda frequency: abs(frequency - wanted))
+
+
+def _add_line(section: Parameter | Mode | None, words: list[str], number: int) -> None:
+    if isinstance(section, Parameter) and len(words) == 2:  # noqa: PLR2004 -- ARG path
+        section.paths[words[0]] = words[1]
+    elif isinstance(section, Mode) and len(words) == 3:  # noqa: PLR2004 -- PARAM ARG value
+        section.settings.append(Setting(*words))
+    else:
+        msg = f"line {number} is neither a section nor part of one: {' '.join(words)}"
+        raise ValueError(msg)

@@ -1,0 +1,173 @@
+"""The root folder of a simulated board: what a real board of that type shows in its files.
+
+``build_board_root`` makes it, or renews what a boot renews; homes and payload files stay.
+"""
+
+import json
+import shutil
+import sys
+from importlib.resources import files as package_files
+from pathlib import Path
+
+from farm.errors import ConfigError
+from farm.model.board import Board
+from farm.model.profile import BoardProfile
+from farm.simulation import board_commands
+from farm.simulation.board_commands.board_files import FACTS_FILE, REQUEST_FILE, BoardFiles
+from farm.simulation.board_commands.nvpmodel_conf import (
+    CONF_FILE,
+    apply_mode,
+    load_mode_table,
+    stored_mode_id,
+)
+from farm.simulation.jetsons import JETSONS, SimulatedJetson, kernel_files, kernel_links
+
+BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
+LOAD_FILE = "/run/farm-sim/load.json"
+THERMAL_FILE = "/sys/class/thermal/thermal_zone0/temp"
+
+_COMMAND_FOLDER = "/usr/lib/farm-sim"
+_EVERYWHERE = {
+    "reboot": "reboot:main",
+    "poweroff": "reboot:poweroff",
+    "halt": "reboot:poweroff",
+    "shutdown": "reboot:shutdown",
+    "systemctl": "reboot:systemctl",
+}
+_ON_JETSONS = {
+    "nvpmodel": "nvpmodel:main",
+    "jetson_clocks": "jetson_clocks:main",
+    "tegrastats": "tegrastats:main",
+}
+
+_RUNNER = """\
+import importlib, sys
+module, _, function = sys.argv[1].partition(":")
+command = importlib.import_module("farm.simulation.board_commands." + module)
+sys.exit(getattr(command, function)(sys.argv[2:]))
+"""
+
+_SUDO = """\
+#!/bin/sh
+# sudo of a simulated board: no password, and root is an environment variable.
+while [ $# -gt 0 ]; do
+    case "$1" in
+        -n|-H|-E|-S|-k) shift ;;
+        -u|-p) shift 2 ;;
+        --) shift; break ;;
+        -*) echo "sudo: invalid option -- '${1#-}'" >&2; exit 1 ;;
+        *) break ;;
+    esac
+done
+[ $# -gt 0 ] || exit 0
+FARM_SIM_UID=0 HOME="$FARM_ROOT/root" exec env "$@"
+"""
+
+
+def jetson_of(profile: BoardProfile) -> SimulatedJetson | None:
+    """The Jetson that the profile's simulation is, or None. Raises ConfigError."""
+    conf = profile.simulation.nvpmodel_conf if profile.simulation else None
+    if conf is None:
+        return None
+    jetson = JETSONS.get(Path(conf).stem)
+    if jetson is None:
+        known = ", ".join(sorted(JETSONS))
+        msg = f"profile {profile.name}: no simulated Jetson {conf!r}; there are {known}"
+        raise ConfigError(msg)
+    return jetson
+
+
+def build_board_root(root: Path, board: Board, profile: BoardProfile) -> None:
+    """Make or complete the root folder. Existing homes, keys and the stored mode are kept."""
+    for folder in ("home", "root", "bin", "tmp", "run/farm-sim", "var/lib/nvpmodel", "etc/ssh"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    root.chmod(0o700)
+    jetson = jetson_of(profile)
+    facts: dict[str, object] = {"board": board.name, "profile": profile.name}
+    if jetson is not None:
+        facts["jetson"] = jetson.facts._asdict()
+    _write(root, FACTS_FILE, json.dumps(facts))
+    _write(root, "/etc/hostname", board.name)
+    _write(root, "/sys/class/thermal/thermal_zone0/type", "CPU-therm")
+    _write(root, "/sys/devices/system/cpu/present", f"0-{profile.cores - 1}")
+    if profile.memory_gb is not None:
+        _write(root, "/proc/meminfo", f"MemTotal: {round(profile.memory_gb * 1024**2):>15} kB")
+    _write_device_tree(root, profile, jetson)
+    _install_commands(root, _EVERYWHERE | (_ON_JETSONS if jetson else {}))
+    if jetson is not None:
+        _write(root, "/etc/nv_tegra_release", jetson.release)
+        conf = package_files("farm.simulation") / "confs" / f"{jetson.facts.tegrastats}.conf"
+        _write(root, CONF_FILE, conf.read_text(encoding="utf-8").rstrip("\n"))
+        for link, target in kernel_links(jetson).items():
+            _link(root / link.lstrip("/"), target)
+
+
+def boot_files(root: Path, profile: BoardProfile, boot_id: str) -> None:
+    """What a boot renews: the boot id, fresh clocks, then the stored power mode is applied."""
+    _write(root, BOOT_ID_FILE, boot_id)
+    for volatile in (REQUEST_FILE, LOAD_FILE):
+        (root / volatile.lstrip("/")).unlink(missing_ok=True)
+    shutil.rmtree(root / "tmp", ignore_errors=True)
+    (root / "tmp").mkdir(exist_ok=True)
+    jetson = jetson_of(profile)
+    if jetson is None:
+        return
+    for path, value in kernel_files(jetson).items():
+        _write(root, path, value)
+    board = BoardFiles(root)
+    table = load_mode_table(board)
+    mode = table.mode(stored_mode_id(board, table))
+    if mode is not None:
+        apply_mode(board, table, mode)
+
+
+def _write_device_tree(root: Path, profile: BoardProfile, jetson: SimulatedJetson | None) -> None:
+    """Model and compatible under both paths, NUL-ended as the kernel shows them."""
+    identify = profile.identify
+    model = jetson.facts.machine if jetson else next(iter(identify.model), profile.name)
+    compatible = jetson.compatible if jetson else identify.compatible or (profile.name,)
+    for folder in ("proc/device-tree", "sys/firmware/devicetree/base"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        (root / folder / "model").write_bytes(model.encode() + b"\0")
+        (root / folder / "compatible").write_bytes(
+            b"".join(entry.encode() + b"\0" for entry in compatible)
+        )
+
+
+def _install_commands(root: Path, commands: dict[str, str]) -> None:
+    """The commands' modules go to a library folder, each name in bin is a short sh script.
+
+    Two empty packages hold the path to the modules, so that a command loads nothing else of
+    farm and none of its libraries.
+    """
+    library = root / _COMMAND_FOLDER.lstrip("/")
+    (library / "farm" / "simulation").mkdir(parents=True, exist_ok=True)
+    (library / "farm" / "__init__.py").touch()
+    (library / "farm" / "simulation" / "__init__.py").touch()
+    (library / "run.py").write_text(_RUNNER, encoding="utf-8")
+    _link(
+        library / "farm" / "simulation" / "board_commands", str(Path(board_commands.__path__[0]))
+    )
+    for name, entry in commands.items():
+        text = f'#!/bin/sh\nexec python3 "$FARM_ROOT{_COMMAND_FOLDER}/run.py" {entry} "$@"\n'
+        _script(root / "bin" / name, text)
+    _script(root / "bin" / "sudo", _SUDO)
+    _link(root / "bin" / "python3", str(Path(sys.executable).resolve()))
+
+
+def _script(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+def _link(path: Path, target: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink() or path.exists():
+        path.unlink()
+    path.symlink_to(target)
+
+
+def _write(root: Path, on_board: str, value: str) -> None:
+    path = root / on_board.lstrip("/")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(value + "\n", encoding="utf-8")

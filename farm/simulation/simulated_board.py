@@ -1,0 +1,249 @@
+"""One simulated board: its files, its SSH server, its processes and its physics, as one thing."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import asyncssh
+
+from farm.errors import FarmError
+from farm.model.board import Board
+from farm.model.profile import BoardProfile, SimulationModel
+from farm.simulation.board_commands.board_files import (
+    REQUEST_FILE,
+    STATE_FILE,
+    BoardFiles,
+    LiveState,
+)
+from farm.simulation.board_commands.nvpmodel_conf import (
+    CONF_FILE,
+    STATUS_FILE,
+    load_mode_table,
+    stored_mode_id,
+)
+from farm.simulation.board_processes import BoardProcesses, board_marks, is_alive
+from farm.simulation.board_root import LOAD_FILE, THERMAL_FILE, boot_files, build_board_root
+from farm.simulation.board_server import BoardServer
+from farm.simulation.physics import Load, Plant, wanted_w
+
+_HOST_KEY_FILE = "/etc/ssh/ssh_host_ed25519_key"
+_LOAD_LIMIT = 4096
+_SHOWN_S = 0.5  # how often the board's own files tell temperature and power
+
+Request = Literal["reboot", "power_cut"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Replay:
+    """What a replaying payload asks for: these watts from `since_s` while `pid` is alive."""
+
+    watts: float
+    pid: int
+    since_s: float
+
+
+class SimulatedBoard:
+    """A board that can be switched on and off and restarted.
+
+    Args:
+        board: the inventory's entry.
+        profile: its type, with a simulation section.
+        root: the board's root folder.
+        client_key: the public key that may log in.
+        processes: watches the processes of all boards of the lab.
+        now_s: boot-time clock now, in seconds.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        profile: BoardProfile,
+        root: Path,
+        *,
+        client_key: asyncssh.SSHKey,
+        processes: BoardProcesses,
+        now_s: float,
+    ) -> None:
+        self.board, self._profile, self._root = board, profile, root
+        self._model = profile.simulation or SimulationModel()
+        self._processes = processes
+        self._files = BoardFiles(root)
+        build_board_root(root, board, profile)
+        processes.watch(board.name, root)
+        host_key_file = self._files.path(_HOST_KEY_FILE)
+        self._server = BoardServer(
+            board.host,
+            board.port,
+            user=board.user,
+            host_key=load_or_make_key(host_key_file),
+            client_key=client_key,
+            environment=self._environment(),
+        )
+        self.host_key_line = host_key_file.with_name(host_key_file.name + ".pub").read_text()
+        settings = board.simulation
+        self._plant = Plant(
+            self._model,
+            ambient_c=settings.ambient_c if settings else 25.0,
+            seed=settings.seed if settings else 1,
+            now_s=now_s,
+        )
+        self.is_on = False
+        self._shown_s = 0.0
+        self._mode_seen: tuple[int, str] = (0, "")
+        self._replay_seen: tuple[int, _Replay | None] = (0, None)
+
+    @property
+    def energy_j(self) -> float:
+        """Energy drawn from the socket since the lab began, in joules."""
+        return self._plant.energy_j
+
+    @property
+    def power_w(self) -> float:
+        """Watts at the socket at the last step."""
+        return self._plant.power_w
+
+    @property
+    def temperature_c(self) -> float:
+        """Of the board, degrees Celsius."""
+        return self._plant.temperature_c
+
+    async def power_on(self) -> None:
+        """Boot: a new boot id, the stored power mode, then SSH. Raises FarmError, OSError."""
+        if self.is_on:
+            return
+        boot_id = str(uuid.uuid4())
+        await asyncio.to_thread(boot_files, self._root, self._profile, boot_id)
+        try:
+            await self._server.listen()
+        except OSError as error:
+            address = f"{self.board.host}:{self.board.port}"
+            msg = (
+                f"{self.board.name}: cannot listen on {address}: {error.strerror}. "
+                "Is another simulated lab up, or is the port taken?"
+            )
+            raise FarmError(msg) from error
+        self.is_on = True
+        _log.info("%s: on, boot id %s", self.board.name, boot_id)
+
+    async def power_cut(self) -> None:
+        """Cut the power: connections drop, every process of the board ends."""
+        await self.go_dark()
+        await self._processes.end(self.board.name)
+        await self.reap()
+        _log.info("%s: off", self.board.name)
+
+    async def go_dark(self) -> None:
+        """The first half of a power cut: no power, no link. Its processes are the caller's."""
+        self.is_on = False
+        self._plant.cut()
+        await self._server.drop()
+
+    async def reap(self) -> None:
+        """The last half: wait for the sessions' processes, which have been ended."""
+        await self._server.reap()
+
+    def take_request(self) -> Request | None:
+        """What the board's own ``reboot`` or ``poweroff`` has asked for, once."""
+        path = self._files.path(REQUEST_FILE)
+        if not self.is_on or not path.exists():
+            return None
+        request = path.read_text(encoding="utf-8", errors="replace").strip()
+        path.unlink(missing_ok=True)
+        return "power_cut" if request == "power_cut" else "reboot"
+
+    def step(self, now_s: float) -> None:
+        """Let the physics follow what the board has done until `now_s`. Raises OSError."""
+        if not self.is_on:
+            self._plant.advance(now_s, 0.0)
+            return
+        mode = self._power_mode()
+        busy = min(self._processes.busy_cores(self.board.name), float(self._profile.cores))
+        rest_w = wanted_w(self._model, mode, Load(busy_cores=busy))
+        replay = self._replay()
+        if replay is None:
+            self._plant.advance(now_s, rest_w)
+        else:
+            self._plant.advance(min(replay.since_s, now_s), rest_w)
+            self._plant.advance(now_s, wanted_w(self._model, mode, Load(replay.watts)))
+        if now_s - self._shown_s >= _SHOWN_S:
+            self._shown_s = now_s
+            self._show(busy, is_loaded=replay is not None)
+
+    def _show(self, busy_cores: float, *, is_loaded: bool) -> None:
+        """Write what the board's own sensors tell."""
+        state = LiveState(
+            round(self.power_w, 2), round(self.temperature_c, 2), round(busy_cores, 2), is_loaded
+        )
+        self._files.write(THERMAL_FILE, str(round(self.temperature_c * 2) * 500))
+        self._files.write(STATE_FILE, json.dumps(state._asdict()))
+
+    def _power_mode(self) -> str:
+        """The present power mode's name; read again only when the status file has changed."""
+        try:
+            changed = self._files.path(STATUS_FILE).stat().st_mtime_ns
+        except OSError:
+            return ""
+        if changed != self._mode_seen[0] and self._files.path(CONF_FILE).exists():
+            with contextlib.suppress(ValueError, KeyError):
+                table = load_mode_table(self._files)
+                mode = table.mode(stored_mode_id(self._files, table))
+                self._mode_seen = (changed, mode.name if mode else "")
+        return self._mode_seen[1]
+
+    def _replay(self) -> _Replay | None:
+        """The replay that runs now; the file is read again only when it has changed."""
+        path = self._files.path(LOAD_FILE)
+        try:
+            changed = path.stat().st_mtime_ns
+            if changed != self._replay_seen[0]:
+                with path.open("rb") as file:
+                    self._replay_seen = (changed, _parse_replay(file.read(_LOAD_LIMIT)))
+        except OSError:
+            return None
+        replay = self._replay_seen[1]
+        return replay if replay is not None and is_alive(replay.pid) else None
+
+    def _environment(self) -> dict[str, str]:
+        """All that a process on the board gets: nothing of the lab's own environment."""
+        root = str(self._root)
+        return {
+            "HOME": f"{root}/home",
+            "PATH": f"{root}/bin:/usr/bin:/bin",
+            "TMPDIR": f"{root}/tmp",  # noqa: S108 -- the board's own
+            "USER": self.board.user,
+            "LOGNAME": self.board.user,
+            "SHELL": "/bin/sh",
+            "LANG": "C.UTF-8",
+            **board_marks(self.board.name, self._root),
+        }
+
+
+def load_or_make_key(path: Path) -> asyncssh.SSHKey:
+    """The private key in `path`, made there (ed25519, for the owner only) if there is none."""
+    if path.exists():
+        return asyncssh.read_private_key(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(key.export_private_key())
+    key.write_public_key(path.with_name(path.name + ".pub"))
+    return key
+
+
+def _parse_replay(data: bytes) -> _Replay | None:
+    """What the file asks for; None when it is not a sensible request."""
+    try:
+        found = json.loads(data)
+        replay = _Replay(float(found["watts"]), int(found["pid"]), float(found.get("since_s", 0)))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return replay if 0 <= replay.watts < 10_000 else None  # noqa: PLR2004 -- also no NaN
