@@ -63,7 +63,8 @@ def mask_of(asked: str, profile: BoardProfile) -> int | None:
     """The TPC mask of the mode that `asked` means by the profile, or None if that is unknown.
 
     ``current`` is taken for the profile's default mode, ``maxn``, ``maxp`` and ``maxq`` for
-    the first mode whose name begins so. The board's own table decides when the plan runs.
+    the first mode whose name begins so, ``15W`` for ``MODE_15W``. The board's own table
+    decides when the plan runs; a wrong guess costs a reboot more, not a trial.
     """
     wanted = (profile.default_power_mode or "") if asked.lower() == CURRENT else asked
     mode = _find_mode(wanted.lower(), profile.power_modes)
@@ -89,7 +90,7 @@ def count_changes(trials: Iterable[Trial], profile: BoardProfile) -> tuple[int, 
 
 def _find_mode(name: str, modes: Sequence[PowerMode]) -> PowerMode | None:
     for mode in modes:
-        if mode.name.lower() == name:
+        if mode.name.lower() in {name, f"mode_{name}"}:
             return mode
     if name in {"maxn", "maxp", "maxq"}:
         return next((mode for mode in modes if mode.name.lower().startswith(name)), None)

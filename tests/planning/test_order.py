@@ -110,10 +110,18 @@ def test_of_modes_that_cost_the_same_the_higher_priority_runs_first() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "mask"),
-    [("maxn", 1), ("MAXP", 2), ("maxp_core_arm", 3), ("current", 3), ("maxq", None), ("5W", None)],
+    [
+        ("maxn", 1),
+        ("MAXP", 2),
+        ("maxp_core_arm", 3),
+        ("current", 3),
+        ("maxq", None),
+        ("5W", None),
+        ("15w", 4),
+    ],
 )
 def test_the_mask_of_what_was_asked(asked: str, mask: int | None) -> None:
-    masks = {"MAXN_SUPER": 1, "MAXP_CORE_ALL": 2, "MAXP_CORE_ARM": 3}
+    masks = {"MAXN_SUPER": 1, "MAXP_CORE_ALL": 2, "MAXP_CORE_ARM": 3, "MODE_15W": 4}
     assert mask_of(asked, profile(masks=masks, default="MAXP_CORE_ARM")) == mask
 
 
