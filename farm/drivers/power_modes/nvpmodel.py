@@ -1,0 +1,254 @@
+"""NVIDIA Jetson: ``nvpmodel`` sets the power mode, ``jetson_clocks`` pins the clocks to its top.
+
+In a device profile::
+
+    power_controller: nvpmodel
+
+Tried on captures of L4T R28 to R39 and on simulated boards, not on a real Jetson yet. The
+table comes from the board's own /etc/nvpmodel.conf. Exit codes of nvpmodel prove nothing: what
+was set is read back. It may ask to reboot; stdin is closed, so it then changes nothing.
+Setting needs password-less sudo; reading the mode does not.
+"""
+
+from collections.abc import Sequence
+
+from farm.drivers.power_modes.aliases import resolve_mode
+from farm.drivers.power_modes.nvpmodel_parse import (
+    ClocksShown,
+    ParamValue,
+    mode_table,
+    parse_clocks,
+    parse_conf,
+    parse_cpu_list,
+    parse_printed_conf,
+    parse_query,
+    parse_set_output,
+    parse_values,
+)
+from farm.drivers.power_modes.nvpmodel_proof import difference, is_refused_root
+from farm.errors import CommandTimeoutError, PowerModeError, UnsupportedPowerModeError
+from farm.interfaces.agent import BoardCommands
+from farm.interfaces.power_controller import PowerController
+from farm.interfaces.transport import CommandResult
+from farm.model.power_mode import (
+    AppliedPowerMode,
+    ClockPolicy,
+    PowerMode,
+    PowerModeState,
+    PowerModeTable,
+)
+from farm.model.profile import BoardProfile
+
+CONF = "/etc/nvpmodel.conf"
+ONLINE = "/sys/devices/system/cpu/online"
+STORE = "/run/farm-jetson-clocks.conf"
+"""What the clocks were before we locked them. /run is root's and empty after a boot, and so is
+the lock: the file lies there exactly as long as it is of use."""
+
+QUERY_TIMEOUT_S = 20.0
+"""A query can hang for seconds while the GPU is full (rbonghi/jetson_stats#721)."""
+
+SET_TIMEOUT_S = 60.0
+SUDO_REMEDY = (
+    "Allow it without a password on the board, e.g. a line in /etc/sudoers.d/farm: "
+    "USER ALL=(root) NOPASSWD: ALL"
+)
+REBOOT_REMEDY = "Reboot the board into that mode by hand, or leave the mode out of the sweep."
+
+
+class NvpmodelPowerController(PowerController):
+    """Power modes of one Jetson."""
+
+    def __init__(self, commands: BoardCommands, profile: BoardProfile) -> None:
+        self._commands, self._profile = commands, profile
+        self._table: PowerModeTable | None = None
+
+    async def modes(self) -> PowerModeTable:
+        """Read the board's table. Raises PowerModeError when there is none."""
+        text = await self._commands.read_text(CONF)
+        table = mode_table(parse_conf(text), CONF) if text else None
+        if table is None or not table.modes:
+            printed = await self._run(["nvpmodel", "-p", "--verbose"])
+            table = mode_table(parse_printed_conf(_text(printed)), "nvpmodel -p")
+        if not table.modes:
+            raise PowerModeError(
+                "read power modes",
+                f"neither {CONF} nor `nvpmodel -p` on the board lists any",
+                remedy=f"Is it a Jetson ({self._profile.name}) with its L4T tools installed?",
+            )
+        self._table = table
+        return table
+
+    async def current(self) -> PowerModeState:
+        """The mode by ``nvpmodel -q``; locked or not by ``jetson_clocks --show`` (root)."""
+        state = await self._observe()
+        if not state.name:
+            raise PowerModeError(
+                "read power mode",
+                "`nvpmodel -q` names no mode",
+                remedy="Set one once: `farm modes set MODE`, or sudo nvpmodel -m ID.",
+            )
+        return state
+
+    async def apply(self, asked: str, clocks: ClockPolicy) -> AppliedPowerMode:
+        """Resolve, set if needed, prove by mask, cores and caps; lock the clocks last."""
+        before = await self._observe()
+        mode = resolve_mode(asked, await self._known(), before)
+        is_there = (before.name, before.id) == (mode.name, mode.id)
+        is_there = is_there and not await self._difference(mode)
+        if before.is_locked and (clocks == "default" or not is_there):
+            await self._unlock()  # minima pinned in one mode would stay in the next
+        if not is_there:
+            await self._set(mode)
+        if clocks == "locked":
+            await self._lock()
+        after = await self.current()
+        self._prove(mode, clocks, after)
+        return AppliedPowerMode(
+            asked=asked,
+            name=mode.name,
+            id=mode.id,
+            clocks=clocks,
+            has_changed=not is_there or before.is_locked != after.is_locked,
+            read_back=after,
+        )
+
+    async def restore(self, original: PowerModeState) -> None:
+        """Put back the mode by its name (by its id if the table lost the name), then the lock."""
+        table = await self._known()
+        mode = table.by_name(original.name) or next(
+            (mode for mode in table.modes if mode.id == original.id), None
+        )
+        if mode is None:
+            raise UnsupportedPowerModeError(
+                "restore power mode", f"the board's table no longer has {original.name}"
+            )
+        await self.apply(mode.name, "locked" if original.is_locked else "default")
+        if original.is_locked:
+            await self._run(["rm", "-f", STORE], needs_root=True)  # the lock was not ours
+
+    async def _observe(self) -> PowerModeState:
+        """The present state; the name is "" where no mode was ever set (jetson_stats#567)."""
+        answer = parse_query(_text(await self._run(["nvpmodel", "-q"])))
+        name, number = (answer.name, answer.id) if answer is not None else ("", None)
+        if name and number is None and (known := (await self._known()).by_name(name)) is not None:
+            number = known.id
+        clocks = await self._clocks()
+        told = "unknown" if clocks is None else "locked" if clocks.is_locked else "free"
+        online = ((await self._commands.read_text(ONLINE)) or "").strip()[:100]
+        return PowerModeState(
+            name=name,
+            id=number,
+            is_locked=clocks is not None and clocks.is_locked,
+            detail={"online": online, "clocks": told},
+        )
+
+    async def _known(self) -> PowerModeTable:
+        return self._table if self._table is not None else await self.modes()
+
+    async def _set(self, mode: PowerMode) -> None:
+        result = await self._run(["nvpmodel", "-m", str(mode.id)], needs_root=True)
+        _require_root(result, f"set power mode {mode.name}")
+        report = parse_set_output(_text(result))
+        if report.outcome in ("needs_reboot", "rebooting"):
+            raise PowerModeError(
+                f"set power mode {mode.name}",
+                "the board asks for a reboot to change into this mode; nothing was changed",
+                remedy=REBOOT_REMEDY,
+            )
+        if report.outcome == "bad_mode":
+            self._table = None  # the conf was changed under us
+            raise PowerModeError(f"set power mode {mode.name}", f"no ID {mode.id} on the board")
+        answer = parse_query(_text(await self._run(["nvpmodel", "-q"])))
+        told = f" (it said: {'; '.join(report.errors)[:500]})" if report.errors else ""
+        if answer is None or answer.name != mode.name or answer.id not in (mode.id, None):
+            seen = "no mode" if answer is None else f"{answer.name} ({answer.id})"
+            raise PowerModeError(
+                f"set power mode {mode.name}", f"read back {seen} in place of ({mode.id}){told}"
+            )
+        wrong = await self._difference(mode)
+        if wrong:
+            raise PowerModeError(
+                f"set power mode {mode.name}", f"the mode is set, but {wrong}{told}"
+            )
+
+    async def _difference(self, mode: PowerMode) -> str:
+        """What of the mode is not in force: masks, cores, caps; "" when all is as it should."""
+        argv = ["nvpmodel", "-q", "--verbose"]
+        result = await self._run(argv, needs_root=True)
+        if is_refused_root(result):
+            result = await self._run(argv)
+        values: Sequence[ParamValue] = parse_values(_text(result))
+        online = await self._commands.read_text(ONLINE)
+        return difference(mode, values, parse_cpu_list(online) if online else frozenset())
+
+    async def _clocks(self) -> ClocksShown | None:
+        """None where they cannot be read: no root, or no such tool."""
+        result = await self._run(["jetson_clocks", "--show"], needs_root=True)
+        shown = parse_clocks(result.text)
+        return shown if shown.cpus else None
+
+    async def _lock(self) -> None:
+        clocks = await self._clocks()
+        if clocks is not None and clocks.is_locked:
+            return  # a store file made now would keep the lock for ever
+        stored = await self._run(["jetson_clocks", "--store", STORE], needs_root=True)
+        _require_root(stored, "lock clocks")
+        await self._run(["jetson_clocks"], needs_root=True)
+
+    async def _unlock(self) -> None:
+        """Restore from our store file; a lock that is not ours from its maker's own file."""
+        is_ours = await self._commands.read_text(STORE) is not None
+        argv = ["jetson_clocks", "--restore", *([STORE] if is_ours else [])]
+        _require_root(await self._run(argv, needs_root=True), "unlock clocks")
+        if is_ours:
+            await self._run(["rm", "-f", STORE], needs_root=True)
+
+    def _prove(self, mode: PowerMode, clocks: ClockPolicy, after: PowerModeState) -> None:
+        if (after.name, after.id) != (mode.name, mode.id):
+            raise PowerModeError(
+                f"set power mode {mode.name}", f"at the end the board is in {after.name}"
+            )
+        if clocks == "locked" and not after.is_locked:
+            raise PowerModeError(
+                "lock clocks",
+                f"jetson_clocks ran, and the clocks are {after.detail['clocks']}",
+                remedy="In the first minute after a boot other services reset them; try again.",
+            )
+        if clocks == "default" and after.is_locked:
+            raise PowerModeError(
+                "unlock clocks",
+                "the clocks stay locked",
+                remedy="Somebody locked them without a store file: reboot the board.",
+            )
+
+    async def _run(self, argv: Sequence[str], *, needs_root: bool = False) -> CommandResult:
+        is_change = argv[0] != "nvpmodel" or "-m" in argv
+        try:
+            return await self._commands.run(
+                argv,
+                timeout_s=SET_TIMEOUT_S if is_change else QUERY_TIMEOUT_S,
+                needs_root=needs_root,
+            )
+        except CommandTimeoutError as error:
+            if "-m" not in argv:
+                raise
+            raise PowerModeError(
+                " ".join(argv),
+                f"no end after {SET_TIMEOUT_S:.0f} s; it may be asking something",
+                remedy="Run it by hand on the board and see.",
+            ) from error
+
+
+def _text(result: CommandResult) -> str:
+    return f"{result.text}\n{result.error_text}"
+
+
+def _require_root(result: CommandResult, step: str) -> None:
+    if is_refused_root(result):
+        seen = result.error_text.strip().splitlines()
+        raise PowerModeError(
+            step,
+            f"`{result.argv[0]}` needs root: {seen[-1][:200] if seen else 'refused'}",
+            remedy=SUDO_REMEDY,
+        )
