@@ -1,0 +1,173 @@
+"""What asyncssh and the sockets raise, as farm's errors with what to do about them."""
+
+import socket
+from collections.abc import Sequence
+
+import asyncssh
+
+from farm.errors import (
+    AuthError,
+    ConnectError,
+    HostKeyError,
+    LinkLostError,
+    TransportError,
+)
+from farm.model.board import Board
+
+PEER_FAULTS = (
+    asyncssh.Error,
+    asyncssh.ChannelListenError,
+    asyncssh.PasswordChangeRequired,
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    ArithmeticError,
+    AssertionError,
+)
+"""What asyncssh.connect may raise: besides its own errors, whatever a peer's bytes provoke in
+its parsers (`SSHConnection.internal_error` hands any exception on)."""
+
+_SHA1_REMEDY = (
+    "If it is an old board, widen its algorithms in the inventory: host_key_algorithms: [ssh-rsa]"
+)
+
+
+class DroppedBeforeLoginError(ConnectError):
+    """The board closed the connection before any login was tried: safe to try again at once."""
+
+
+def address_of(board: Board) -> str:
+    """The board's address as users write it."""
+    return f"{board.host}:{board.port}"
+
+
+def explain_login(exc: BaseException, board: Board, methods: Sequence[str]) -> TransportError:
+    """The error of a connection that did not come up. Host keys are judged elsewhere.
+
+    Args:
+        exc: what asyncssh or the socket raised.
+        board: the board that was called.
+        methods: the login methods the board offered, empty before the login began.
+    """
+    if _is_refusal(exc):
+        offered = f"; it offers {', '.join(methods)}" if methods else ""
+        return AuthError(
+            "connect",
+            f"{address_of(board)} refused the login of {board.user!r}: {exc}{offered}",
+            board=board.name,
+            remedy="Check user and identity_file in the inventory, and that the public key is in "
+            "the board's ~/.ssh/authorized_keys",
+        )
+    if isinstance(exc, asyncssh.KeyExchangeFailed):
+        is_host_key = "host key" in str(exc)
+        return TransportError(
+            "connect",
+            f"no algorithm in common with {address_of(board)}: {exc}",
+            board=board.name,
+            remedy=_SHA1_REMEDY if is_host_key else "Update the board's SSH server",
+        )
+    if isinstance(exc, OSError) and not isinstance(exc, ConnectionResetError | BrokenPipeError):
+        return _explain_socket(exc, board)
+    return _explain_drop(exc, board, is_early=not methods)
+
+
+def _is_refusal(exc: BaseException) -> bool:
+    refusals = (
+        asyncssh.PermissionDenied,
+        asyncssh.IllegalUserName,
+        asyncssh.PasswordChangeRequired,
+    )
+    if isinstance(exc, refusals):
+        return True
+    return isinstance(exc, asyncssh.DisconnectError) and "authentication" in exc.reason.lower()
+
+
+def _explain_socket(exc: OSError, board: Board) -> TransportError:
+    address = address_of(board)
+    if isinstance(exc, ConnectionRefusedError):
+        seen = f"{address} refused the connection"
+        remedy = "Is the SSH server running on the board, and is the port right?"
+    elif isinstance(exc, socket.gaierror):
+        seen = f"the name {board.host!r} does not resolve: {exc.strerror or exc}"
+        remedy = "Check the board's host in the inventory, or write its IP address there"
+    elif isinstance(exc, TimeoutError):
+        seen = f"{address} did not answer"
+        remedy = "Is the board switched on and on the network?"
+    else:
+        seen = f"{address} cannot be reached: {exc.strerror or exc}"
+        remedy = "Is the board switched on, and is this host on its network?"
+    return ConnectError("connect", seen, board=board.name, remedy=remedy)
+
+
+def _explain_drop(exc: BaseException, board: Board, *, is_early: bool) -> TransportError:
+    address = address_of(board)
+    if isinstance(exc, asyncssh.ConnectionLost | ConnectionResetError | BrokenPipeError):
+        if is_early:
+            return DroppedBeforeLoginError(
+                "connect",
+                f"{address} closed the connection before the login",
+                board=board.name,
+                remedy="Its SSH server may be at its MaxStartups, or ban this host for a while "
+                "after failed logins (PerSourcePenalties)",
+            )
+        return ConnectError(
+            "connect", f"{address} closed the connection during the login", board=board.name
+        )
+    return ConnectError(
+        "connect",
+        f"{address} does not speak SSH as it should: {str(exc) or type(exc).__name__}",
+        board=board.name,
+        remedy="Is it an SSH server that listens on this port?",
+    )
+
+
+def unknown_host_key(board: Board, seen: str, file: str) -> HostKeyError:
+    """The board is in no known_hosts line. `seen` is the algorithm and fingerprint it showed."""
+    return HostKeyError(
+        "connect",
+        f"the host key of {address_of(board)} is not known ({file}); it showed {seen}",
+        board=board.name,
+        remedy=f"Compare that with `ssh-keygen -lf` of the key on the board, then run "
+        f"`farm boards enroll {board.name}`",
+    )
+
+
+def changed_host_key(board: Board, seen: str, enrolled: Sequence[str], file: str) -> HostKeyError:
+    """The board showed another key than the enrolled ones."""
+    return HostKeyError(
+        "connect",
+        f"the host key of {address_of(board)} is not the enrolled one: it showed {seen}, "
+        f"enrolled is {' or '.join(enrolled)} ({file})",
+        board=board.name,
+        remedy=f"If the board was reinstalled, remove its line from {file} and run "
+        f"`farm boards enroll {board.name}`; if not, something else answers at its address",
+    )
+
+
+def revoked_host_key(board: Board, seen: str, file: str) -> HostKeyError:
+    """The board showed a key that known_hosts marks @revoked."""
+    return HostKeyError(
+        "connect",
+        f"the host key of {address_of(board)} is revoked in {file}: {seen}",
+        board=board.name,
+        remedy="Give the board a new host key and enrol it",
+    )
+
+
+def explain_loss(exc: BaseException | None, board: str, step: str) -> TransportError:
+    """The error of an operation whose channel or connection ended without an answer."""
+    if isinstance(exc, asyncssh.ChannelOpenError) and "closed" not in exc.reason:
+        return TransportError(
+            step,
+            f"the board opens no further session: {exc.reason}",
+            board=board,
+            remedy="Raise MaxSessions in the board's sshd_config to 10 (the default) or more",
+        )
+    reason = f": {exc}" if exc and str(exc) else ""
+    return LinkLostError(
+        step,
+        f"the connection died{reason}",
+        board=board,
+        remedy="Whether the command took effect is unknown",
+    )
