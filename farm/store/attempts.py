@@ -1,0 +1,216 @@
+"""Attempts and what they say: begun, finished once, never changed after."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, insert, select, update
+
+from farm.errors import StoreError
+from farm.interfaces.sinks import OpenAttempt, RunEvent, TrialProgress
+from farm.model.attempt import AttemptRecord, TrialState
+from farm.store.documents import document, finite, plain, read_document, to_text
+from farm.store.schema import ATTEMPTS, EVENTS, MEASUREMENTS, TRIALS
+
+_FETCHED = 500  # records read from the database at a time
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent(RunEvent):
+    """An event with its number in the store; numbers grow with time."""
+
+    number: int = 0
+
+
+def begin_attempt(connection: Connection, run_key: int, attempt: OpenAttempt) -> None:
+    """Trial and attempt become running. Beginning the same open attempt again is no error.
+
+    Raises StoreError for an unknown trial and for an id that is taken.
+    """
+    known = connection.execute(
+        select(ATTEMPTS).where(
+            ATTEMPTS.c.run_key == run_key, ATTEMPTS.c.attempt_id == attempt.attempt_id
+        )
+    ).one_or_none()
+    if known is not None:
+        same = (True, attempt.trial_id, attempt.number)
+        if (known.is_open, known.trial_id, known.number) != same:
+            raise StoreError(f"attempt {attempt.attempt_id} is in the store already")
+        return
+    of_trial = (TRIALS.c.run_key == run_key, TRIALS.c.trial_id == attempt.trial_id)
+    trial = connection.execute(select(TRIALS.c.attempts).where(*of_trial)).one_or_none()
+    if trial is None:
+        raise StoreError(f"trial {attempt.trial_id} is not in the plan of this run")
+    connection.execute(
+        insert(ATTEMPTS).values(
+            run_key=run_key,
+            attempt_id=attempt.attempt_id,
+            trial_id=attempt.trial_id,
+            number=attempt.number,
+            board=attempt.board,
+            is_open=True,
+            started=attempt.started,
+        )
+    )
+    connection.execute(
+        update(TRIALS)
+        .where(*of_trial)
+        .values(state=TrialState.RUNNING.value, attempts=max(trial.attempts, attempt.number))
+    )
+
+
+def check_finish(connection: Connection, run_key: int, record: AttemptRecord) -> bool:
+    """True if the record may be written, False if this very record was written before.
+
+    Raises StoreError if the attempt was never begun, or was finished differently.
+    """
+    known = connection.execute(
+        select(ATTEMPTS.c.is_open, ATTEMPTS.c.trial_id, ATTEMPTS.c.record_document).where(
+            ATTEMPTS.c.run_key == run_key, ATTEMPTS.c.attempt_id == record.attempt_id
+        )
+    ).one_or_none()
+    if known is None or known.trial_id != record.trial_id:
+        raise StoreError(f"attempt {record.attempt_id} of {record.trial_id} was never begun")
+    if known.is_open:
+        return True
+    if known.record_document != document(record):
+        raise StoreError(f"attempt {record.attempt_id} was finished before, with another record")
+    return False
+
+
+def finish_attempt(
+    connection: Connection, run_key: int, record: AttemptRecord, state: TrialState
+) -> None:
+    """The attempt's record and the trial's new state. Raises StoreError; see check_finish."""
+    if not check_finish(connection, run_key, record):
+        return
+    connection.execute(
+        update(ATTEMPTS)
+        .where(ATTEMPTS.c.run_key == run_key, ATTEMPTS.c.attempt_id == record.attempt_id)
+        .values(
+            is_open=False,
+            board=record.board,
+            started=record.started,
+            ended=record.ended,
+            outcome=record.outcome.value,
+            verdict=record.verdict.status.value,
+            source=record.source.value,
+            record_document=document(record),
+        )
+    )
+    # By name: two hostile names that are alike once cut must not refuse the whole attempt.
+    rows = list({row["name"]: row for row in _measurement_rows(run_key, record)}.values())
+    if rows:
+        connection.execute(insert(MEASUREMENTS), rows)
+    set_trial_state(connection, run_key, record.trial_id, state, record.reason)
+
+
+def set_trial_state(
+    connection: Connection, run_key: int, trial_id: str, state: TrialState, reason: str
+) -> None:
+    """A trial's new state. Raises StoreError for an unknown trial."""
+    changed = connection.execute(
+        update(TRIALS)
+        .where(TRIALS.c.run_key == run_key, TRIALS.c.trial_id == trial_id)
+        .values(state=state.value, reason=plain(reason))
+    )
+    if changed.rowcount == 0:
+        raise StoreError(f"trial {trial_id} is not in the plan of this run")
+
+
+def read_progress(connection: Connection, run_key: int) -> dict[str, TrialProgress]:
+    """Every trial's state, in the order of the plan."""
+    rows = connection.execute(
+        select(TRIALS.c.trial_id, TRIALS.c.state, TRIALS.c.attempts)
+        .where(TRIALS.c.run_key == run_key)
+        .order_by(TRIALS.c.position)
+    )
+    return {name: TrialProgress(name, TrialState(state), count) for name, state, count in rows}
+
+
+def read_open_attempts(connection: Connection, run_key: int) -> list[OpenAttempt]:
+    """Attempts that were begun and not finished."""
+    rows = connection.execute(
+        select(ATTEMPTS)
+        .where(ATTEMPTS.c.run_key == run_key, ATTEMPTS.c.is_open.is_(True))
+        .order_by(ATTEMPTS.c.trial_id, ATTEMPTS.c.number)
+    )
+    return [
+        OpenAttempt(row.attempt_id, row.trial_id, row.board, row.number, row.started)
+        for row in rows
+    ]
+
+
+def read_attempts(
+    connection: Connection, run_key: int, trial_id: str | None = None
+) -> Iterator[AttemptRecord]:
+    """Finished attempts by trial in the order of the plan, then by number."""
+    query = (
+        select(ATTEMPTS.c.record_document)
+        .join(
+            TRIALS,
+            (TRIALS.c.run_key == ATTEMPTS.c.run_key) & (TRIALS.c.trial_id == ATTEMPTS.c.trial_id),
+        )
+        .where(ATTEMPTS.c.run_key == run_key, ATTEMPTS.c.is_open.is_(False))
+        .order_by(TRIALS.c.position, ATTEMPTS.c.number)
+    )
+    if trial_id is not None:
+        query = query.where(ATTEMPTS.c.trial_id == trial_id)
+    rows = connection.execute(query.execution_options(yield_per=_FETCHED))
+    for text in rows.scalars():
+        yield read_document(AttemptRecord, text or "")
+
+
+def read_events(
+    connection: Connection,
+    run_key: int,
+    *,
+    after: int = 0,
+    limit: int | None = None,
+    kinds: Sequence[str] = (),
+) -> list[StoredEvent]:
+    """Events with a number above `after`, oldest first; of some kinds only, if given."""
+    query = select(EVENTS).where(EVENTS.c.run_key == run_key, EVENTS.c.key > after)
+    if kinds:
+        query = query.where(EVENTS.c.kind.in_(kinds))
+    rows = connection.execute(query.order_by(EVENTS.c.key).limit(limit))
+    return [
+        StoredEvent(
+            number=row.key,
+            time=row.time,
+            kind=row.kind,
+            board=row.board,
+            trial_id=row.trial_id,
+            attempt_id=row.attempt_id,
+            text=row.text,
+            data=json.loads(row.data_document),
+        )
+        for row in rows
+    ]
+
+
+def event_row(run_key: int, event: RunEvent) -> dict[str, object]:
+    """An event as a row of EVENTS."""
+    return {
+        "run_key": run_key,
+        "time": event.time,
+        "kind": plain(event.kind, 64),
+        "board": plain(event.board, 200),
+        "trial_id": plain(event.trial_id, 200),
+        "attempt_id": plain(event.attempt_id, 200),
+        "text": plain(event.text),
+        "data_document": to_text(dict(event.data)),
+    }
+
+
+def _measurement_rows(run_key: int, record: AttemptRecord) -> Iterator[dict[str, object]]:
+    for name, measurement in record.metrics.items():
+        yield {
+            "run_key": run_key,
+            "attempt_id": record.attempt_id,
+            "name": plain(name, 200),
+            "value": finite(measurement.value),
+            "unit": plain(measurement.unit, 64),
+            "scope": plain(measurement.scope, 64),
+            "window_name": None if measurement.window is None else plain(measurement.window, 200),
+        }

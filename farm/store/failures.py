@@ -1,0 +1,91 @@
+"""What went wrong in the database, as StoreError with what the user can do."""
+
+import errno
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from farm.errors import StoreError, StoreVersionError
+
+_LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED")
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+_FULL_BELOW = 1024 * 1024
+"""Bytes free under which an I/O error is told as a full disk: SQLite reports a file that it
+could not extend (the WAL's index) as an I/O error, not as SQLITE_FULL. Assumed."""
+
+
+class StoreLockedError(StoreError):
+    """Another process keeps the database locked; trying again may help."""
+
+
+def damaged(path: Path | str, what: str) -> StoreVersionError:
+    """The error for a file that farm will not touch."""
+    return StoreVersionError(
+        f"{path}: {what}. The file was left as it is. Put back a copy of it (farm.db.bak-*, or "
+        f"your own), or move it away together with {Path(path).name}-wal to begin anew"
+    )
+
+
+def is_full(path: Path) -> bool:
+    """True if the file system that holds `path` has no room."""
+    folder = path if path.is_dir() else path.parent
+    try:
+        return shutil.disk_usage(folder).free < _FULL_BELOW
+    except OSError:
+        return False
+
+
+def disk_full(path: Path | str) -> StoreError:
+    """The error for a full disk."""
+    return StoreError(
+        f"{path}: the disk is full. Make room; what is committed is safe, and `farm resume` "
+        "continues from it"
+    )
+
+
+def translated(error: SQLAlchemyError, where: Path | str) -> StoreError:
+    """The StoreError for a database's error; `where` is the file, or a URL without password."""
+    original = error.orig if isinstance(error, DBAPIError) else None
+    if not isinstance(original, sqlite3.Error):
+        detail = str(original or error).strip().splitlines()[0]
+        return StoreError(f"{where}: {detail}. Is the database up, and may this user write?")
+    name = getattr(original, "sqlite_errorname", "") or ""
+    path = Path(where)
+    if name.startswith(_LOCKED):
+        return StoreLockedError(
+            f"{where}: another process keeps the database locked. Close what holds it "
+            "(a database browser, a backup) and run the command again"
+        )
+    if name.startswith(_DAMAGED):
+        return damaged(path, f"the database is damaged ({original})")
+    if name == "SQLITE_FULL" or (name.startswith("SQLITE_IOERR") and is_full(path)):
+        return disk_full(path)
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
+        return StoreError(
+            f"{where}: {original}. Check the owner and mode of the file and its folder"
+        )
+    return StoreError(f"{where}: {original} ({name or type(original).__name__})")
+
+
+@contextmanager
+def store_errors(where: Path | str) -> Iterator[None]:
+    """Raise what the database raises as StoreError."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise translated(error, where) from error
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Raise what the file system raises as StoreError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise disk_full(path) from error
+        raise StoreError(f"{path}: {error.strerror or error}") from error

@@ -1,0 +1,1 @@
+"""Alembic migrations, run by farm.store.migrate without an ini file."""

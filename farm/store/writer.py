@@ -1,0 +1,231 @@
+"""One thread that writes: all that waits is committed together, durably, in order.
+
+A commit costs a flush of the disk whether it holds one change or a hundred, so the callers of
+a busy night share them. A change that is refused is undone alone; the others take hold.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, insert
+from sqlalchemy.exc import (
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    SQLAlchemyError,
+    StatementError,
+)
+
+from farm.errors import FarmError, StoreError
+from farm.store.engine import Database
+from farm.store.failures import StoreLockedError, translated
+from farm.store.schema import EVENTS
+
+Job = Callable[[Connection], None]
+"""A change to be made in a transaction. May raise FarmError to refuse; may be called again."""
+
+EventRow = Mapping[str, object]
+
+_EVENT_DELAY_S = 0.5  # the journal promises a second at the latest
+_EVENT_RETRY_S = 5.0  # after a failure: a full disk stays full for a while
+_EVENTS_KEPT = 20_000  # while the disk is full; some 10 MB
+_LOCKED_TRIES = 4  # each waits for the busy timeout
+_OWN_FAULTS = (IntegrityError, DataError)  # of one change, not of the database
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ticket:
+    job: Job
+    done: Callable[[FarmError | None], None]
+
+
+class Writer:
+    """Starts its thread with the first change. `close` writes what waits and ends it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._wake = threading.Condition()
+        self._tickets: list[_Ticket] = []
+        self._events: deque[EventRow] = deque(maxlen=_EVENTS_KEPT)
+        self._events_due_s: float | None = None
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+
+    async def write(self, job: Job) -> None:
+        """Returns once the change is on disk. Raises StoreError.
+
+        A caller that is cancelled meanwhile does not undo the change.
+        """
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[None] = loop.create_future()
+
+        def resolve(error: FarmError | None) -> None:
+            if waiter.done():
+                return
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)
+
+        def done(error: FarmError | None) -> None:
+            try:
+                loop.call_soon_threadsafe(resolve, error)
+            except RuntimeError:  # the loop was closed: nobody waits any more
+                _log.debug("a write ended after its event loop")
+
+        self._submit(_Ticket(job, done))
+        await waiter
+
+    def write_now(self, job: Job) -> None:
+        """The same for callers without an event loop; blocks."""
+        future: Future[None] = Future()
+
+        def done(error: FarmError | None) -> None:
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+
+        self._submit(_Ticket(job, done))
+        future.result()
+
+    def add_event(self, row: EventRow) -> None:
+        """Write a row of events with the next commit, at the latest within a second."""
+        with self._wake:
+            self._check_open()
+            self._events.append(row)
+            if self._events_due_s is None:
+                self._events_due_s = time.monotonic() + _EVENT_DELAY_S
+                self._start()
+                self._wake.notify()
+
+    def close(self) -> None:
+        """Write what waits, then end the thread. Later calls are refused."""
+        with self._wake:
+            self._is_closed = True
+            self._wake.notify()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _submit(self, ticket: _Ticket) -> None:
+        with self._wake:
+            self._check_open()
+            self._tickets.append(ticket)
+            self._start()
+            self._wake.notify()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StoreError(f"{self._database.where}: the store was closed")
+
+    def _start(self) -> None:
+        if self._thread is None:
+            # A daemon: a program that forgets to close the store still ends. Nothing that was
+            # acknowledged is lost by that.
+            self._thread = threading.Thread(target=self._run, name="farm-store", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        tickets: list[_Ticket] = []
+        try:
+            while True:
+                tickets, events = self._gather()
+                if not tickets and not events:
+                    return
+                outcomes = self._commit_all(tickets, events)
+                for ticket, outcome in zip(tickets, outcomes, strict=True):
+                    ticket.done(outcome)
+                tickets = []
+        finally:
+            self._abandon(tickets)
+
+    def _abandon(self, tickets: Sequence[_Ticket]) -> None:
+        """Nobody may wait for a thread that a bug ended."""
+        with self._wake:
+            self._is_closed = True
+            waiting = [*tickets, *self._tickets]
+            self._tickets = []
+        for ticket in waiting:
+            ticket.done(StoreError(f"{self._database.where}: the store's writer ended"))
+
+    def _gather(self) -> tuple[list[_Ticket], list[EventRow]]:
+        """Wait until something is to be written; both empty at the end."""
+        with self._wake:
+            while not self._tickets and not self._is_closed:
+                wait_s = None
+                if self._events_due_s is not None:
+                    wait_s = self._events_due_s - time.monotonic()
+                    if wait_s <= 0:
+                        break
+                self._wake.wait(wait_s)
+            tickets, self._tickets = self._tickets, []
+            events = list(self._events)
+            self._events.clear()
+            self._events_due_s = None
+            return tickets, events
+
+    def _keep_events(self, events: Sequence[EventRow]) -> None:
+        with self._wake:
+            if self._is_closed:
+                _log.warning("%d events could not be stored", len(events))
+                return
+            self._events = deque([*events, *self._events], maxlen=_EVENTS_KEPT)
+            self._events_due_s = time.monotonic() + _EVENT_RETRY_S
+
+    def _commit_all(
+        self, tickets: Sequence[_Ticket], events: Sequence[EventRow]
+    ) -> list[FarmError | None]:
+        failure: StoreError | None = None
+        for _ in range(_LOCKED_TRIES):
+            try:
+                return self._commit(tickets, events)
+            except SQLAlchemyError as error:
+                failure = translated(error, self._database.where)
+                failure.__cause__ = error
+                if not isinstance(failure, StoreLockedError):
+                    break
+        self._keep_events(events)
+        return [failure] * len(tickets)
+
+    def _commit(
+        self, tickets: Sequence[_Ticket], events: Sequence[EventRow]
+    ) -> list[FarmError | None]:
+        with self._database.writing() as connection:
+            outcomes = [self._apply(connection, ticket.job) for ticket in tickets]
+            if events:
+                lost = self._apply(connection, lambda c: _insert_events(c, events))
+                if lost is not None:
+                    _log.warning("%d events could not be stored: %s", len(events), lost)
+        return outcomes
+
+    def _apply(self, connection: Connection, job: Job) -> FarmError | None:
+        """One job in a savepoint. Other database errors end the whole transaction."""
+        savepoint = connection.begin_nested()
+        try:
+            job(connection)
+        except FarmError as refusal:
+            savepoint.rollback()
+            return refusal
+        except OverflowError as error:  # Python's sqlite3 raises it as it is
+            savepoint.rollback()
+            return StoreError(f"{self._database.where}: {error}")
+        except StatementError as error:
+            if isinstance(error, DBAPIError) and not isinstance(error, _OWN_FAULTS):
+                raise
+            savepoint.rollback()
+            return translated(error, self._database.where)
+        savepoint.commit()
+        return None
+
+
+def _insert_events(connection: Connection, rows: Sequence[EventRow]) -> None:
+    connection.execute(insert(EVENTS), [dict(row) for row in rows])
