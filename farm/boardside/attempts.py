@@ -1,0 +1,225 @@
+"""Attempts on this board: started once, told of, stopped, read, removed."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import stat
+import time
+
+import launch
+import processes
+from place import boot_time, inside
+from supervisor import Supervisor
+from wire import RequestError, as_request_error, number_of, packed, read_json, texts_of, write_file
+
+INLINE_BYTES = 65536
+YOUNG_S = 10.0  # a folder without a lock file may still be in the making for this long
+LARGEST_PIECE = 1024 * 1024
+
+
+def checked_job(request):
+    """The job of a start request with every field of the right type; RequestError otherwise."""
+    job = request.get("job")
+    if not isinstance(job, dict):
+        raise RequestError("bad_request", "job must be an object")
+    environment = job.get("environment", {})
+    if not isinstance(environment, dict) or not isinstance(job.get("params", {}), dict):
+        raise RequestError("bad_request", "environment and params must be objects")
+    if not texts_of(job, "argv"):
+        raise RequestError("bad_request", "argv is empty")
+    for text in job["argv"] + list(environment) + list(environment.values()):
+        if not isinstance(text, str) or "\0" in text:
+            raise RequestError("bad_request", "argv and environment must be texts without NUL")
+    if any("=" in name or not name for name in environment):
+        raise RequestError("bad_request", "a name of the environment has '='")
+    limits = {}
+    for name in ("time_limit_s", "memory_limit_mb"):
+        limits[name] = None if job.get(name) is None else number_of(job, name)
+    checked = {
+        "attempt_id": job.get("attempt_id"),
+        "payload_digest": job.get("payload_digest"),
+        "argv": job["argv"],
+        "params": job.get("params", {}),
+        "environment": environment,
+        "output_limit": max(4096, int(number_of(job, "output_limit", 16 * 1024 * 1024))),
+        "artifacts": texts_of(job, "artifacts"),
+    }
+    checked.update(limits)
+    return checked
+
+
+class Attempts:
+    """The attempts of one work folder. `payloads` tells where a payload lies, intact."""
+
+    def __init__(self, place, payloads):
+        self._place = place
+        self._payloads = payloads
+
+    def start(self, request):
+        """Start a job unless its attempt exists: (its id, supervisor's pid and pipe or None)."""
+        job = checked_job(request)
+        folder = self._place.attempt(job["attempt_id"])
+        if os.path.isdir(folder):
+            return job["attempt_id"], None
+        payload = self._payloads.intact(job["payload_digest"])
+        try:
+            os.mkdir(folder)
+        except FileExistsError:
+            return job["attempt_id"], None
+        try:
+            environment = self._lay_out(folder, job, payload)
+            boot_id = self._place.boot_id()
+            begun = launch.fork_supervisor(
+                folder, lambda: Supervisor(folder, job, environment, boot_id).run()
+            )
+        except OSError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise as_request_error(error)
+        return job["attempt_id"], begun
+
+    def _lay_out(self, folder, job, payload):
+        """Write what the payload gets; its environment."""
+        about = dict(job, boot_id=self._place.boot_id(), t=boot_time())
+        write_file(folder + "/job.json", json.dumps(about, sort_keys=True).encode("ascii"))
+        params = json.dumps(job["params"], sort_keys=True).encode("ascii")
+        write_file(folder + "/params.json", params)
+        launch.allocate_reserve(folder)
+        os.mkdir(folder + "/artifacts")
+        os.mkdir(folder + "/work")
+        # A view of the payload's folder that costs no copy and may be written into.
+        for name in os.listdir(payload):
+            os.symlink(payload + "/" + name, folder + "/work/" + name)
+        helpers = self._place.helpers()
+        environment = dict(os.environ)
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        environment.update(job["environment"])
+        inherited = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = helpers + (":" + inherited if inherited else "")
+        environment["FARM_PARAMS"] = folder + "/params.json"
+        environment["FARM_EVENTS"] = folder + "/events.jsonl"
+        environment["FARM_OUT"] = folder + "/artifacts"
+        environment["FARM_ATTEMPT"] = job["attempt_id"]
+        environment["FARM_PAYLOAD"] = payload
+        environment["FARM_SH"] = helpers + "/farm_payload.sh"
+        return environment
+
+    def status(self, attempt_id):
+        """What is known of an attempt, as the host's AttemptStatus; small files inline."""
+        folder = self._place.attempt(attempt_id)
+        answer = {"attempt_id": attempt_id, "boot_id": self._place.boot_id(), "phase": "absent"}
+        if not os.path.isdir(folder):
+            return answer
+        is_alive = self.is_alive(folder)  # asked first: exit.json is written before it dies
+        record = read_json(folder + "/exit.json")
+        if record is not None:
+            answer.update(phase="finished", boot_id=record.get("boot_id", ""), exit=record)
+            answer["inline"] = self._inline(folder, record)
+            return answer
+        about = read_json(folder + "/job.json") or {}
+        is_same_boot = about.get("boot_id", answer["boot_id"]) == answer["boot_id"]
+        answer["boot_id"] = about.get("boot_id", answer["boot_id"])
+        answer["phase"] = "running" if is_alive and is_same_boot else "lost"
+        if answer["phase"] == "lost" and is_same_boot:
+            processes.kill_all(processes.marked(attempt_id), signal.SIGKILL)
+        return answer
+
+    def is_alive(self, folder):
+        """Whether a supervisor holds the attempt's lock, or may be about to."""
+        try:
+            fd = os.open(folder + "/lock", os.O_RDONLY)
+        except OSError:
+            return self._is_young(folder)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def _is_young(self, folder):
+        try:
+            return abs(time.time() - os.stat(folder).st_mtime) < YOUNG_S
+        except OSError:
+            return False
+
+    def _inline(self, folder, record):
+        """Contents of the files, smallest needs first come: in order, while there is room."""
+        inline, room = {}, INLINE_BYTES
+        for file in record.get("files", []):
+            if file["size"] <= room:
+                try:
+                    inline[file["path"]] = packed(self._piece(folder, file["path"], 0, room))
+                except (OSError, RequestError):  # changed since: the host asks, and is told
+                    continue
+                room -= file["size"]
+        return inline
+
+    def stop(self, attempt_id):
+        """Ask the supervisor to end the payload."""
+        folder = self._place.attempt(attempt_id)
+        who = read_json(folder + "/lock")
+        if who is not None and self.is_alive(folder):
+            if processes.start_ticks(who.get("pid")) == who.get("start"):
+                processes.kill_all([who["pid"]], signal.SIGUSR1)
+        return self.status(attempt_id)
+
+    def read_file(self, attempt_id, path, offset, limit):
+        """A piece of one of the attempt's files: (data, size)."""
+        folder = self._place.attempt(attempt_id)
+        try:
+            data = self._piece(folder, path, offset, min(limit, LARGEST_PIECE))
+            return data, os.stat(folder + "/" + path).st_size
+        except FileNotFoundError:
+            raise RequestError("not_found", "no {} in {}".format(path, attempt_id))
+        except OSError as error:
+            raise as_request_error(error)
+
+    def _piece(self, folder, path, offset, limit):
+        full = folder + "/" + inside(path)
+        if os.path.realpath(full) != os.path.realpath(folder) + "/" + path:  # a link on the way
+            raise RequestError("bad_request", "outside the attempt: {!r}".format(path))
+        fd = os.open(full, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise RequestError("bad_request", "no regular file: {!r}".format(path))
+            return os.pread(fd, limit, offset)
+        finally:
+            os.close(fd)
+
+    def remove(self, attempt_ids):
+        """Remove attempts that do not run: (removed, kept)."""
+        removed, kept = [], []
+        for attempt_id in attempt_ids:
+            folder = self._place.attempt(attempt_id)
+            if not os.path.isdir(folder):
+                removed.append(attempt_id)
+            elif not os.path.exists(folder + "/exit.json") and self.is_alive(folder):
+                kept.append(attempt_id)
+            else:
+                remove_tree(folder)
+                (kept if os.path.isdir(folder) else removed).append(attempt_id)
+        return removed, kept
+
+    def all_ids(self):
+        """Ids of all attempts that lie here."""
+        return sorted(os.listdir(self._place.attempts))
+
+
+def remove_tree(folder):
+    """Remove a folder, also one whose folders were made read-only. Never raises."""
+
+    def unlock(_function, path, _error):
+        try:
+            os.chmod(os.path.dirname(path), 0o700)
+            os.chmod(path, 0o700)
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                os.unlink(path)
+        except OSError:  # another user's file: the caller sees that the folder is still there
+            return
+
+    shutil.rmtree(folder, onerror=unlock)

@@ -1,0 +1,104 @@
+"""Processes of this board through /proc, and the two prctl calls that keep a tree together."""
+
+import os
+import signal
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h; kernel 3.4
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+_prctl = None
+
+
+def load_prctl():
+    """Find prctl once, before the first fork: ctypes costs some ms to import."""
+    global _prctl
+    try:
+        import ctypes
+
+        _prctl = ctypes.CDLL(None).prctl
+    except (ImportError, OSError, AttributeError):  # a Python without ctypes
+        _prctl = None
+
+
+def become_subreaper():
+    """Orphans of our tree become our children. False where that is not possible."""
+    return _prctl is not None and _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def die_with_parent():
+    """The kernel kills us when our parent dies: a killed supervisor leaves no payload."""
+    if _prctl is not None:
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def stat_fields(pid):
+    """Fields of /proc/PID/stat after the name: state, parent, group, ...; None if gone."""
+    try:
+        with open("/proc/{}/stat".format(pid), "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+
+
+def start_ticks(pid):
+    """When the process began, in clock ticks since boot; None if it is gone or a zombie."""
+    fields = stat_fields(pid)
+    if fields is None or fields[0] in (b"Z", b"X"):
+        return None
+    return int(fields[19])
+
+
+def all_pids():
+    """Every process id now."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def descendants(root):
+    """Ids of all processes below `root`, zombies left out."""
+    children = {}
+    for pid in all_pids():
+        fields = stat_fields(pid)
+        if fields is not None and fields[0] not in (b"Z", b"X"):
+            children.setdefault(int(fields[1]), []).append(pid)
+    found, queue = [], [root]
+    while queue:
+        below = children.get(queue.pop(), [])
+        found.extend(below)
+        queue.extend(below)
+    return found
+
+
+def marked(attempt_id):
+    """Ids of processes whose environment carries this attempt: also those that left the tree."""
+    mark = b"FARM_ATTEMPT=" + attempt_id.encode("ascii")
+    found = []
+    for pid in all_pids():
+        try:
+            with open("/proc/{}/environ".format(pid), "rb") as file:
+                if mark in file.read().split(b"\0") and pid != os.getpid():
+                    found.append(pid)
+        except OSError:  # gone, or another user's
+            continue
+    return found
+
+
+def rss_bytes(pids):
+    """Resident memory of these processes. Shared pages count once for each process."""
+    total = 0
+    for pid in pids:
+        try:
+            with open("/proc/{}/statm".format(pid), "rb") as file:
+                total += int(file.read().split()[1]) * PAGE
+        except (OSError, IndexError):
+            continue
+    return total
+
+
+def kill_all(pids, number):
+    """Send a signal to each; those that are gone or not ours are passed over."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue

@@ -1,0 +1,172 @@
+"""One running agent: requests out, answers and events in, over one stream of a transport.
+
+Requests are pipelined: many may wait at once, each with its own time limit. When the stream
+is lost, all who wait get LinkLostError at once. Lines that are not the agent's are noise.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from farm.drivers.agent_answers import Answer
+from farm.drivers.agent_refusals import refusal
+from farm.errors import AgentError, BoardError, CommandTimeoutError, LinkLostError
+from farm.interfaces.transport import Stream, Transport
+
+LONGEST_LINE = 16 * 1024 * 1024
+_LAST_WORDS = 4000
+_CLOSE_S = 5.0
+
+
+class AgentChannel:
+    """Give it to `open_on`; ask with `request`; `on_event` gets what comes unasked."""
+
+    def __init__(
+        self,
+        on_event: Callable[[Mapping[str, object]], None],
+        on_lost: Callable[[BoardError], None],
+    ) -> None:
+        self._on_event, self._on_lost = on_event, on_lost
+        self._stream: Stream | None = None
+        self._waiting: dict[int, tuple[str, asyncio.Future[Answer]]] = {}
+        self._greetings: asyncio.Queue[Mapping[str, object] | None] = asyncio.Queue()
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._last_id = 0
+        self._lost: BoardError | None = None
+        self._said = b""
+
+    @property
+    def said(self) -> str:
+        """The last that came on stderr, for error messages."""
+        return self._said.decode("utf-8", "replace").strip()
+
+    @property
+    def lost(self) -> BoardError | None:
+        """Why nothing more can be asked, or None."""
+        return self._lost
+
+    async def open_on(self, transport: Transport, argv: Sequence[str]) -> None:
+        """Start the agent's command."""
+        self._stream = await transport.stream(
+            argv, self._take, self._take_stderr, lambda: self._fail("the stream ended")
+        )
+        if self._lost is not None:  # it ended while we waited for it
+            await self._stream.close()
+
+    async def greeting(self, timeout_s: float) -> Mapping[str, object] | None:
+        """The next of the first lines; None when the command ended instead."""
+        if self._lost is not None and self._greetings.empty():
+            return None
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._greetings.get()
+        except TimeoutError as error:
+            seen = f"no answer within {timeout_s:g} s"
+            raise CommandTimeoutError("start the agent", seen) from error
+
+    async def send(self, data: bytes, timeout_s: float) -> None:
+        """Send raw bytes (the bundle)."""
+        stream = self._opened()
+        stream.write(data)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await stream.drain()
+        except TimeoutError as error:
+            raise CommandTimeoutError("send the agent", f"stuck for {timeout_s:g} s") from error
+
+    async def exit_status(self) -> int:
+        """How the command ended. Raises LinkLostError when the link did."""
+        return await self._opened().wait(_CLOSE_S)
+
+    def post(self, op: str, **fields: object) -> tuple[int, "asyncio.Future[Answer]"]:
+        """Send a request without waiting. Raises LinkLostError."""
+        if self._lost is not None:
+            raise LinkLostError(op, str(self._lost.seen))
+        self._last_id += 1
+        request = {"id": self._last_id, "op": op, **fields}
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[self._last_id] = (op, future)
+        line = json.dumps(request, separators=(",", ":"), ensure_ascii=True) + "\n"
+        try:
+            self._opened().write(line.encode("ascii"))
+        except BoardError:
+            del self._waiting[self._last_id]
+            raise
+        return self._last_id, future
+
+    async def request(self, op: str, *, within_s: float = 30.0, **fields: object) -> Answer:
+        """Ask and wait. Raises LinkLostError, CommandTimeoutError and what `refusal` makes."""
+        request_id, future = self.post(op, **fields)
+        try:
+            async with asyncio.timeout(within_s):
+                return await future
+        except TimeoutError as error:
+            raise CommandTimeoutError(op, f"no answer within {within_s:g} s") from error
+        finally:
+            self._waiting.pop(request_id, None)
+
+    async def close(self) -> None:
+        """End the agent: its stdin ends, attempts go on. Never raises."""
+        if self._stream is not None:
+            await self._stream.close()
+        self._fail("closed")
+
+    def _opened(self) -> Stream:
+        if self._stream is None:
+            raise LinkLostError("ask the agent", "the agent is not started")
+        return self._stream
+
+    def _take_stderr(self, data: bytes) -> None:
+        self._said = (self._said + data)[-_LAST_WORDS:]
+
+    def _take(self, data: bytes) -> None:
+        received_s = time.monotonic()
+        *complete, rest = data.split(b"\n")
+        for piece in complete:
+            self._pieces.append(piece)
+            line, self._pieces, self._size = b"".join(self._pieces), [], 0
+            if line.startswith(b"{"):
+                self._take_line(line, received_s)
+        if rest:
+            self._pieces.append(rest)
+            self._size += len(rest)
+            if self._size > LONGEST_LINE:
+                self._pieces, self._size = [], 0
+                self._fail(f"a line of more than {LONGEST_LINE} bytes", kind=AgentError)
+
+    def _take_line(self, line: bytes, received_s: float) -> None:
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(message, dict):
+            return
+        if "farm" in message:
+            self._greetings.put_nowait(message)
+        elif "event" in message:
+            self._on_event(message)
+        elif isinstance(message.get("id"), int):
+            self._answer(message["id"], message, received_s)
+
+    def _answer(self, request_id: int, message: dict[str, object], received_s: float) -> None:
+        op, future = self._waiting.pop(request_id, ("", None))
+        if future is None or future.done():  # given up meanwhile
+            return
+        if message.get("ok") is True:
+            future.set_result(Answer(op, message, received_s))
+        else:
+            future.set_exception(refusal(op, message.get("error")))
+
+    def _fail(self, seen: str, kind: type[BoardError] = LinkLostError) -> None:
+        if self._lost is not None:
+            return
+        self._lost = kind("agent", seen)
+        waiting, self._waiting = self._waiting, {}
+        for op, future in waiting.values():
+            if not future.done():
+                future.set_exception(kind(op, seen))
+                future.exception()  # whoever still waits gets it; nobody is warned of it
+        self._greetings.put_nowait(None)
+        self._on_lost(self._lost)

@@ -1,0 +1,61 @@
+"""What the agent, its start, or sudo says no with, as the errors of the tree."""
+
+from collections.abc import Mapping
+
+from farm.drivers.agent_bundle import OLDEST_PYTHON
+from farm.errors import (
+    AgentError,
+    BoardError,
+    CommandTimeoutError,
+    LeaseHeldError,
+    TransferError,
+)
+from farm.interfaces.transport import CommandResult
+from farm.model.board import Board
+
+STEP = "start the agent"
+
+
+def refusal(op: str, value: object) -> BoardError:
+    """The error that an answer with ``ok: false`` stands for."""
+    error = value if isinstance(value, dict) else {}
+    kind, text = error.get("kind"), str(error.get("text", "no reason given"))[:2000]
+    if kind == "timeout":
+        return CommandTimeoutError(op, text)
+    if kind == "held":
+        return LeaseHeldError(
+            op, text, remedy="wait until that run ends, or stop it with `farm stop`"
+        )
+    if kind == "no_space":
+        return TransferError(
+            op, f"the board's disk is full: {text}", remedy="free some with `farm boards clean`"
+        )
+    if kind == "hash" or (kind == "not_found" and op == "start"):
+        return TransferError(op, text)
+    return AgentError(op, f"{text} ({kind})")
+
+
+def no_python(seen: str) -> AgentError:
+    """The board's shell found no such Python."""
+    remedy = "install it, or name one with `python:` in the inventory"
+    return AgentError(STEP, f"no Python 3 on the board: {seen}", remedy=remedy)
+
+
+def refused_start(greeting: Mapping[str, object], board: Board) -> BoardError:
+    """The agent, or the bootstrap before it, said why it cannot run."""
+    if greeting.get("farm") == "old":
+        needed = ".".join(str(part) for part in OLDEST_PYTHON)
+        seen = f"{greeting.get('path')} is Python {greeting.get('python')}, older than {needed}"
+        return AgentError(STEP, seen, remedy="name a newer one with `python:` in the inventory")
+    if greeting.get("kind") == "io":
+        seen = f"the work folder {board.work_dir} cannot be used: {greeting.get('text')}"
+        return AgentError(STEP, seen, remedy="name another with `work_dir:` in the inventory")
+    return refusal(STEP, dict(greeting))
+
+
+def check_sudo(result: CommandResult, board: Board) -> None:
+    """Tell sudo's own refusal from the command's. Raises AgentError."""
+    text = result.error_text
+    if result.exit_status == 1 and text.startswith("sudo:"):
+        remedy = f"let {board.user} use sudo without a password on the board, or log in as root"
+        raise AgentError(f"run {result.argv[0]} as root", text.strip(), remedy=remedy)
