@@ -170,7 +170,7 @@ class ShellyServer:
         if self.generation == 1:
             wanted = base64.b64encode(f"admin:{self.password}".encode()).decode()
             return given == f"Basic {wanted}"
-        told = dict(re.findall(r'(\w+)="?([^",]+)"?', given))
+        told: dict[str, str] = dict(re.findall(r'(\w+)="?([^",]+)"?', given))
         if not self._nonce or told.get("nonce") != self._nonce:
             return False
         one = _sha256(f"admin:{told['realm']}:{self.password}")
