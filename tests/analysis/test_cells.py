@@ -43,14 +43,15 @@ def test_what_differs_is_another_cell() -> None:
         result(1.0, parameters={"batch": 2}),
         result(1.0, parameters={"batch": True}),
         result(1.0, mode="MAXQ"),
+        result(1.0, clocks="locked"),
         result(1.0, source=Source.SIMULATED),
     ]
     cells = summarise_cells(results)
-    assert [cell.n_total for cell in cells] == [1] * 7
-    assert cells[6].source is Source.SIMULATED
+    assert [cell.n_total for cell in cells] == [1] * 8
+    assert cells[7].source is Source.SIMULATED
     by_profile = summarise_cells(results, by="profile")
-    assert [cell.board for cell in by_profile] == [None] * 6
-    assert [cell.n_total for cell in by_profile] == [2, 1, 1, 1, 1, 1]
+    assert [cell.board for cell in by_profile] == [None] * 7
+    assert [cell.n_total for cell in by_profile] == [2, 1, 1, 1, 1, 1, 1]
 
 
 def test_the_mode_read_back_makes_the_cell_not_the_word_asked() -> None:

@@ -164,7 +164,13 @@ def test_with_other_meters_their_error_counts_too() -> None:
     energy = found["energy_per_inference_j"]
     assert energy.ci95_half == pytest.approx(2 * hypot(0.1, 0.4) / 100)
     assert energy.is_significant is False
-    assert differences([10.0, 10.0], [10.5, 10.5])["watts"].is_significant is True
+
+
+def test_with_one_meter_its_error_cancels() -> None:
+    found = differences([10.0, 10.0], [10.5, 10.5], uncertainty_w=0.4)
+    assert (found["watts"].ci95_half, found["watts"].is_significant) == (0.0, True)
+    assert found["energy_per_inference_j"].ci95_half == 0.0
+    assert found["energy_per_inference_j"].is_significant is True
 
 
 def test_with_other_meters_of_unknown_accuracy_nothing_can_be_told() -> None:
@@ -186,6 +192,11 @@ def test_cells_of_one_run_only_are_listed_without_differences() -> None:
 
 def test_a_simulated_run_is_not_compared_with_a_measured_one() -> None:
     pairs = compare_runs([result(1.0)], [result(1.0, source=Source.SIMULATED)])
+    assert [(pair.a is None, pair.b is None) for pair in pairs] == [(False, True), (True, False)]
+
+
+def test_locked_clocks_are_not_compared_with_free_ones() -> None:
+    pairs = compare_runs([result(1.0)], [result(2.0, clocks="locked")])
     assert [(pair.a is None, pair.b is None) for pair in pairs] == [(False, True), (True, False)]
 
 

@@ -70,6 +70,20 @@ def test_boards_with_less_choice_are_served_first() -> None:
     assert placed(made)["x"] == ["current 4", "current 8"]
 
 
+def test_a_board_that_is_busy_beyond_its_share_gets_no_more() -> None:
+    made = plan(
+        sweep(
+            [
+                {"payload": "w", "axes": {"batch": (1, 2, 4, 8)}},
+                {"payload": "w", "axes": {"batch": tuple(range(10, 19))}, "boards": ("x",)},
+            ],
+            spread="any",
+        ),
+        [board("x"), board("y"), board("z")],
+    )
+    assert {name: len(cells) for name, cells in placed(made).items()} == {"x": 9, "y": 2, "z": 2}
+
+
 def test_a_board_left_without_cells_has_no_lane() -> None:
     made = plan(sweep(spread="any"), [board("x"), board("y")])
     assert [lane.board for lane in made.lanes] == ["x"]

@@ -68,13 +68,17 @@ def test_nothing_to_run_is_an_error(
 
 
 def test_the_digest_names_sweep_order_and_payload() -> None:
-    def digest(name: str = "a", content: str = "d", **rest: object) -> str:
-        return plan(sweep(**rest), [board(name)], (), [payload(digest=content)]).digest
+    def digest(
+        name: str = "a", content: str = "d", meter: str | None = None, **rest: object
+    ) -> str:
+        boards = [board(name, meter=meter)]
+        return plan(sweep(**rest), boards, (), [payload(digest=content)]).digest
 
     digests = [
         digest(),
         digest("b"),
         digest(content="e"),
+        digest(meter="m"),
         digest(seed=2),
         digest(repeats=2),
         digest(power_modes=("MAXN",)),
