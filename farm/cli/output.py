@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import typer
 
+PIPE_WIDTH = 400
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -25,14 +26,15 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     from rich.table import Table
     from rich.text import Text
 
-    rows = [[plain(cell) for cell in row] for row in rows]
+    texts = [[plain(cell) for cell in row] for row in rows]
     table = Table(title=title or None, title_justify="left")
     for index, name in enumerate(columns):
-        is_number = all(_is_number(row[index]) for row in rows) and bool(rows)
+        is_number = all(_is_number(row[index]) for row in texts) and bool(texts)
         table.add_column(name, justify="right" if is_number else "left")
-    for row in rows:
+    for row in texts:
         table.add_row(*(Text(cell) for cell in row))
-    Console(width=None if _is_terminal() else 160).print(table)
+    # A file or a pipe has no width: lines there are as long as the table needs.
+    Console(width=None if _is_terminal() else PIPE_WIDTH).print(table)
 
 
 def _is_terminal() -> bool:

@@ -9,6 +9,9 @@ from farm.cli.options import JsonOption, RunArgument, WorkspaceOption
 from farm.cli.output import plain, print_json, print_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from farm.model.attempt import TrialState
     from farm.pipeline.lab import Lab
     from farm.store.database import Store
 
@@ -118,6 +121,7 @@ def show_run(
     from farm.pipeline.lab import open_lab
     from farm.pipeline.runs import open_lab_store
     from farm.pipeline.show import run_json, unfinished
+    from farm.reporting.tables import open_rows
 
     with open_lab_store(open_lab(workspace), create=False) as store:
         info = store.run(store.find_run(run_ref))
@@ -127,12 +131,11 @@ def show_run(
         return
     typer.echo(f"run {info.run_id} ({info.state}): {_counts_text(info.counts)}")
     if left:
-        rows = [[one.trial, one.board, one.payload, one.state.value, one.reason] for one in left]
-        print_table("not done", ["trial", "board", "payload", "state", "why"], rows)
+        print_table("not done", *open_rows(left))
         typer.echo(f"`farm resume {info.run_id}` tries what is pending.")
 
 
-def _counts_text(counts: "dict[object, int]") -> str:
+def _counts_text(counts: "Mapping[TrialState, int]") -> str:
     return ", ".join(f"{count} {state}" for state, count in sorted(counts.items(), key=str))
 
 

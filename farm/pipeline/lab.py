@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm.config.inventory import read_inventory
+from farm.config.document import Document
+from farm.config.inventory import load_inventory_document
 from farm.config.payloads import load_payloads
 from farm.config.profiles import load_profiles
 from farm.config.workspace import Workspace, find_workspace
-from farm.config.yaml_file import Document
 from farm.model.board import Inventory
 from farm.model.payload import Payload
 from farm.model.profile import BoardProfile
@@ -33,6 +33,6 @@ def open_lab(folder: Path | None = None) -> Lab:
     """
     workspace = find_workspace(folder, os.environ)
     profiles = load_profiles(workspace.profile_folders)
-    inventory, document = read_inventory(workspace.inventory_path, profiles)
+    inventory, document = load_inventory_document(workspace.inventory_path, profiles)
     payloads = load_payloads(workspace.payload_folders)
     return Lab(workspace, inventory, document, profiles, payloads)

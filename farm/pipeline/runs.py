@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm import __version__
-from farm.config.sweeps import load_sweep
+from farm.config.sweeps import check_sweep, load_sweep_document
 from farm.errors import ConfigError, InterruptedRunError, NoBoardReachedError
 from farm.execution.equipment import RunServices
 from farm.execution.fleet import FleetEnd, run_fleet
@@ -51,8 +51,10 @@ def plan_sweep(lab: Lab, sweep: str) -> Plan:
     Raises ConfigError.
     """
     path = lab.workspace.sweep_path(sweep)
-    loaded = load_sweep(path, payloads=lab.payloads, profiles=lab.profiles)
-    return make_plan(loaded, lab.inventory.boards, lab.profiles, lab.payloads)
+    loaded, document = load_sweep_document(path)
+    boards = lab.inventory.boards
+    check_sweep(document, loaded, lab.payloads, lab.profiles, boards)
+    return make_plan(loaded, boards, lab.profiles, lab.payloads)
 
 
 def open_lab_store(lab: Lab, *, create: bool = True) -> Store:

@@ -8,18 +8,17 @@ from farm.analysis.cells import summarise_cells
 from farm.analysis.compare import compare_published, compare_runs
 from farm.config.published import load_published
 from farm.errors import ConfigError
-from farm.model.attempt import AttemptRecord, TrialState
+from farm.model.attempt import AttemptRecord
 from farm.model.measurement import VerdictStatus
 from farm.model.result import TrialResult
 from farm.reporting.data import ReportData, TraceExample
 from farm.reporting.html import render_report
-from farm.reporting.tables import published_rows, run_rows
+from farm.reporting.tables import DECIDED, published_rows, run_rows
 from farm.store.database import Store
 from farm.store.export import results_csv, results_frame, results_json
 from farm.store.runs import RunInfo
 
 PUBLISHED = "published"
-DECIDED = (TrialState.DONE, TrialState.UNSUPPORTED)
 LOG_FILES = {False: "stdout.log", True: "stderr.log"}
 
 
