@@ -66,10 +66,9 @@ def test_names_give_classes() -> None:
 
 
 def test_an_unknown_name_lists_the_known_and_the_nearest() -> None:
-    with pytest.raises(
-        DriverError, match="no meter 'shely'; known: shelly. Did you mean 'shelly'"
-    ):
+    with pytest.raises(DriverError) as caught:
         registry.meter_class("shely")
+    assert str(caught.value) == "no meter 'shely'; known: shelly. Did you mean 'shelly'?"
 
 
 def test_entry_points_join_the_table() -> None:
