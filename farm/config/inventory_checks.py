@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from farm.config.document import Document, Location, Problem
 from farm.config.model_errors import unknown
+from farm.config.ranges import has_placeholder
 from farm.config.secrets import ALLOWED, is_reference
 from farm.model.board import Board, MeterSpec
 from farm.model.profile import BoardProfile
@@ -58,7 +59,7 @@ def meter_problems(document: Document, meters: Sequence[MeterSpec]) -> list[Prob
 def _word_problems(document: Document, here: Location, board: Board) -> list[Problem]:
     """Hosts, users and tags that would mean something else on a command line."""
     problems: list[Problem] = []
-    if not _HOST.fullmatch(board.host):
+    if not _HOST.fullmatch(board.host) and not has_placeholder(board.host):
         message = '"host" should be a host name or an address alone, without user, port or blanks'
         problems.append(document.problem((*here, "host"), message))
     if board.user.startswith("-") or not board.user or re.search(r"[\s@/:]", board.user):

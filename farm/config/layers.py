@@ -58,6 +58,7 @@ class Layered:
             here, there = (*place, key), (*origin, key)
             old = into.get(key)
             if isinstance(old, dict) and isinstance(value, dict):
+                self.origins[here] = there
                 self._merge(old, value, here, there)
             elif here == (UNITED,) and isinstance(old, list) and isinstance(value, list):
                 self._unite(old, value, here, there)

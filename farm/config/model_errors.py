@@ -142,7 +142,8 @@ def _wrong_value(
             if detail["type"] == "value_error":
                 return f"{name}: {text}" if name else text
         else:
-            text = template.format(**detail.get("ctx", {}))
+            context = detail.get("ctx", {})
+            text = template.format(**{name: _bound(value) for name, value in context.items()})
         if text not in expected:
             expected.append(text)
     message = f"{name or 'this'} should be {_either(expected)}"
@@ -153,6 +154,11 @@ def _wrong_value(
         known = re.findall(r"'([^']*)'", str(details[0].get("ctx", {}).get("expected", "")))
         return f"{message}, not {_shown(value)}{nearest(value, known)}"
     return f"{message}, not {_shown(value)}"
+
+
+def _bound(value: object) -> object:
+    """A bound of a model without a needless ``.0``."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _either(words: list[str]) -> str:

@@ -57,4 +57,5 @@ def _mode_problems(document: Document, profile: BoardProfile) -> Iterable[Proble
     asked += [(("simulation", "idle_w", name), name or None) for name in idle]
     for place, name in asked:
         if name is not None and name not in names:
-            yield document.problem(place, unknown("power mode", name, names))
+            at_key = place[-1] == name
+            yield document.problem(place, unknown("power mode", name, names), at_key=at_key)

@@ -23,7 +23,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Schema = dict[str, JsonValue]
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
-_NAME_OR_RANGE = r"^[A-Za-z0-9\[][A-Za-z0-9._-]*(\[[0-9]+\.\.[0-9]+\][A-Za-z0-9._-]*)?$"
+_NAME_OR_RANGE = r"^(?=.)([A-Za-z0-9][A-Za-z0-9._-]*)?(\[[0-9]+\.\.[0-9]+\][A-Za-z0-9._-]*)?$"
 _PLACEHOLDER: Schema = {"type": "string", "pattern": r"\{n(:d([+-][0-9]+)?)?\}"}
 
 
@@ -63,9 +63,7 @@ def _sweep() -> Schema:
 
 def _inventory() -> Schema:
     definitions: Schema = {}
-    board, meter, limits = (
-        _entry(model, definitions) for model in (Board, MeterSpec, ConnectionLimits)
-    )
+    board, meter = _entry(Board, definitions), _entry(MeterSpec, definitions)
     names = _or({"type": "string"}, {"type": "array", "items": {"type": "string"}})
     definitions["Board"] = _with_key(board, "group", names)
     definitions["Group"] = _with_key(board, "groups", names)
@@ -79,7 +77,7 @@ def _inventory() -> Schema:
             "boards": _section("Board", _NAME_OR_RANGE),
             "meter_defaults": _or(_ref("Meter"), {"type": "null"}),
             "meters": _section("Meter", _NAME_OR_RANGE),
-            "limits": _or(limits, {"type": "null"}),
+            "limits": _or(_of(ConnectionLimits), {"type": "null"}),
         },
         "required": ["boards"],
         "additionalProperties": False,
@@ -88,8 +86,11 @@ def _inventory() -> Schema:
 
 
 def _entry(model: type[BaseModel], definitions: Schema) -> Schema:
-    """A model as a layer: its name is the key above, no field is a must, numbers may be
-    placeholders. Its own definitions go to `definitions`."""
+    """A model as a layer: no field is a must, numbers may be placeholders.
+
+    The name is left out, for it is the key above. What the model refers to goes to
+    `definitions`.
+    """
     schema = _of(model)
     inner = schema.pop("$defs", {})
     if isinstance(inner, dict):
@@ -107,8 +108,11 @@ def _as_layer(schema: JsonValue) -> JsonValue:
     layer: Schema = {
         key: _as_layer(value)
         for key, value in schema.items()
-        if key not in ("required", "title", "default")
+        if key not in ("required", "title", "default", "properties")
     }
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        layer["properties"] = {name: _as_layer(value) for name, value in properties.items()}
     return _or(layer, _PLACEHOLDER) if schema.get("type") in ("integer", "number") else layer
 
 

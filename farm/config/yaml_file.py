@@ -24,7 +24,7 @@ from farm.errors import ConfigError
 MAX_BYTES = 4 * 1024 * 1024
 """An inventory of 2,000 boards is 0.2 MB; more than this is not one of our files."""
 
-MAX_VALUES = 500_000
+MAX_VALUES = 100_000
 """Aliases can make a small file unfold without end."""
 
 _BROKEN = (ValueError, TypeError, AttributeError, AssertionError, LookupError, RecursionError)
