@@ -49,7 +49,8 @@ class Validator:
             found += self.faults(value, definitions[str(schema["$ref"]).split("/")[-1]], place)
         if isinstance(members := schema.get("anyOf"), list):
             tries = [self.faults(value, member, place) for member in members]
-            found += [] if [] in tries else min(tries, key=lambda faults: len(faults))
+            shortest = min(tries, key=len)
+            found += shortest
         kind = schema.get("type")
         if isinstance(kind, str):
             is_bool = isinstance(value, bool) and kind != "boolean"
