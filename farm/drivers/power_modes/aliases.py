@@ -2,7 +2,7 @@
 
 IDs differ from board to board, and so do names: Xavier NX has no MAXN, Orin Nano Super calls it
 MAXN_SUPER. So the words are resolved by rule on the board's own table, and what was picked is
-shown. The rules: docs/writing-a-driver.md is for authors, `farm modes list` for users.
+shown.
 """
 
 from math import inf
