@@ -6,12 +6,11 @@ Values under keys that sound secret are never repeated.
 import difflib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 
 _SECRET = re.compile(
     "password|passphrase|secret|token|credential|api_?key|community", re.IGNORECASE
@@ -51,6 +50,14 @@ class Fault(NamedTuple):
     at_key: bool = False
 
 
+class _Detail(NamedTuple):
+    """What pydantic says of one wrong value: the error's name, its text, its context."""
+
+    kind: str
+    text: str
+    context: Mapping[str, object]
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """``; did you mean "x"?`` for the known word nearest to `word`, or ""."""
     lowered = {name.lower(): name for name in known}
@@ -85,7 +92,7 @@ def model_faults(
         also_valid: further keys that are valid at the top.
     """
     faults: list[Fault] = []
-    alternatives: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
+    alternatives: dict[tuple[str | int, ...], list[_Detail]] = {}
     for detail in error.errors(include_url=False):
         place = _place(data, detail["loc"])
         if detail["type"] == "extra_forbidden":
@@ -96,7 +103,8 @@ def model_faults(
         elif detail["type"] == "missing":
             faults.append(Fault(place, f'"{detail["loc"][-1]}" is missing here', at_key=True))
         else:
-            alternatives.setdefault(place, []).append(detail)
+            said = _Detail(detail["type"], detail["msg"], detail.get("ctx", {}))
+            alternatives.setdefault(place, []).append(said)
     for place, details in alternatives.items():
         # Of a union's complaints only those of the member that went deepest help.
         if not any(other[: len(place)] == place and other != place for other in alternatives):
@@ -129,29 +137,27 @@ def take_step(value: JsonValue, step: str | int) -> JsonValue:
     return value[int(step)] if isinstance(value, list) else None
 
 
-def _wrong_value(
-    place: tuple[str | int, ...], details: list[ErrorDetails], data: JsonValue
-) -> str:
+def _wrong_value(place: tuple[str | int, ...], details: list[_Detail], data: JsonValue) -> str:
     """``"port" should be at most 65535, not 99999``."""
     name = _name(place)
     expected: list[str] = []
     for detail in details:
-        template = _EXPECTED.get(detail["type"])
+        template = _EXPECTED.get(detail.kind)
         if template is None:
-            text = detail["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-            if detail["type"] == "value_error":
+            text = detail.text.removeprefix("Value error, ").removeprefix("Input should be ")
+            if detail.kind == "value_error":
                 return f"{name}: {text}" if name else text
         else:
-            context = detail.get("ctx", {})
-            text = template.format(**{name: _bound(value) for name, value in context.items()})
+            bounds = {name: _bound(value) for name, value in detail.context.items()}
+            text = template.format(**bounds)
         if text not in expected:
             expected.append(text)
     message = f"{name or 'this'} should be {_either(expected)}"
     if any(isinstance(step, str) and _SECRET.search(step) for step in place):
         return message
     value = _value_at(data, place)
-    if details[0]["type"] in ("literal_error", "enum") and isinstance(value, str):
-        known = re.findall(r"'([^']*)'", str(details[0].get("ctx", {}).get("expected", "")))
+    if details[0].kind in ("literal_error", "enum") and isinstance(value, str):
+        known = re.findall(r"'([^']*)'", str(details[0].context.get("expected", "")))
         return f"{message}, not {_shown(value)}{nearest(value, known)}"
     return f"{message}, not {_shown(value)}"
 
