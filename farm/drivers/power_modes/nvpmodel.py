@@ -42,16 +42,16 @@ from farm.model.profile import BoardProfile
 CONF = "/etc/nvpmodel.conf"
 ONLINE = "/sys/devices/system/cpu/online"
 STORE = "/run/farm-jetson-clocks.conf"
-"""What the clocks were before we locked them. /run is root's and empty after a boot, and so is
-the lock: the file lies there exactly as long as it is of use."""
+"""What the clocks were before we locked them. /run is root's and empty after a boot, when the
+lock is gone too. It is not removed: that would take more sudo rights than the two tools."""
 
 QUERY_TIMEOUT_S = 20.0
 """A query can hang for seconds while the GPU is full (rbonghi/jetson_stats#721)."""
 
 SET_TIMEOUT_S = 60.0
 SUDO_REMEDY = (
-    "Allow it without a password on the board, e.g. a line in /etc/sudoers.d/farm: "
-    "USER ALL=(root) NOPASSWD: ALL"
+    "Allow it without a password on the board, e.g. by this line in /etc/sudoers.d/farm: "
+    "USER ALL=(root) NOPASSWD: /usr/sbin/nvpmodel, /usr/bin/jetson_clocks"
 )
 REBOOT_REMEDY = "Reboot the board into that mode by hand, or leave the mode out of the sweep."
 
@@ -98,6 +98,8 @@ class NvpmodelPowerController(PowerController):
         is_there = is_there and not await self._difference(mode)
         if before.is_locked and (clocks == "default" or not is_there):
             await self._unlock()  # minima pinned in one mode would stay in the next
+            # A store file also holds which cores were online when it was made.
+            is_there = is_there and not await self._difference(mode)
         if not is_there:
             await self._set(mode)
         if clocks == "locked":
@@ -124,8 +126,6 @@ class NvpmodelPowerController(PowerController):
                 "restore power mode", f"the board's table no longer has {original.name}"
             )
         await self.apply(mode.name, "locked" if original.is_locked else "default")
-        if original.is_locked:
-            await self._run(["rm", "-f", STORE], needs_root=True)  # the lock was not ours
 
     async def _observe(self) -> PowerModeState:
         """The present state; the name is "" where no mode was ever set (jetson_stats#567)."""
@@ -197,12 +197,10 @@ class NvpmodelPowerController(PowerController):
         await self._run(["jetson_clocks"], needs_root=True)
 
     async def _unlock(self) -> None:
-        """Restore from our store file; a lock that is not ours from its maker's own file."""
-        is_ours = await self._commands.read_text(STORE) is not None
-        argv = ["jetson_clocks", "--restore", *([STORE] if is_ours else [])]
+        """Restore from our store file of this boot, else from the tool's own default file."""
+        has_store = await self._commands.read_text(STORE) is not None
+        argv = ["jetson_clocks", "--restore", *([STORE] if has_store else [])]
         _require_root(await self._run(argv, needs_root=True), "unlock clocks")
-        if is_ours:
-            await self._run(["rm", "-f", STORE], needs_root=True)
 
     def _prove(self, mode: PowerMode, clocks: ClockPolicy, after: PowerModeState) -> None:
         if (after.name, after.id) != (mode.name, mode.id):
@@ -223,7 +221,7 @@ class NvpmodelPowerController(PowerController):
             )
 
     async def _run(self, argv: Sequence[str], *, needs_root: bool = False) -> CommandResult:
-        is_change = argv[0] != "nvpmodel" or "-m" in argv
+        is_change = argv[0] == "jetson_clocks" or "-m" in argv
         try:
             return await self._commands.run(
                 argv,

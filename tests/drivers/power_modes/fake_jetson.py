@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from farm.drivers.power_modes.nvpmodel import CONF, ONLINE, STORE
+from farm.drivers.power_modes.nvpmodel import CONF, ONLINE
 from farm.drivers.power_modes.nvpmodel_parse import ConfMode, is_no_cap, parse_conf
 from farm.errors import CommandTimeoutError
 from farm.interfaces.agent import BoardCommands
@@ -30,6 +30,7 @@ class FakeJetson(BoardCommands):
     ignores_lock: bool = False
     hangs_on_set: bool = False
     stuck_core: bool = False
+    restores_cores: bool = False
     stuck_gpu_cap: int | None = None
     has_stale_mask: bool = False
     conf_readable: bool = True
@@ -50,7 +51,6 @@ class FakeJetson(BoardCommands):
         tools: dict[str, Callable[[Sequence[str]], str]] = {
             "nvpmodel": self._nvpmodel,
             "jetson_clocks": self._jetson_clocks,
-            "rm": self._rm,
         }
         return CommandResult(tuple(argv), 0, tools[argv[0]](argv[1:]).encode(), b"", 0.0)
 
@@ -114,7 +114,7 @@ class FakeJetson(BoardCommands):
             return (RECORDINGS / "jetson-agx-thor/nvpmodel/set_no_input.txt").read_text()
         if self.ignores_set:
             return "NVPM ERROR: Error writing 1 to /sys/x: 16\nNVPM ERROR: failed to set!\n"
-        self.mode_id = mode_id
+        self.mode_id, self.stuck_core = mode_id, self.stuck_core and not self.restores_cores
         return ""
 
     def _printed(self) -> str:
@@ -135,6 +135,7 @@ class FakeJetson(BoardCommands):
             self.files[argv[1]] = "locked" if self.is_locked else "free"
         elif argv[0] == "--restore" and len(argv) > 1:
             self.is_locked = self.files[argv[1]] == "locked"
+            self.stuck_core = self.stuck_core or self.restores_cores
         elif self.has_own_store:
             self.is_locked = False
         return ""
@@ -144,8 +145,3 @@ class FakeJetson(BoardCommands):
         gpu = 1300500000 if self.is_locked else 114750000
         cpus = [f"cpu{n}: Online=1 MinFreq={low} MaxFreq=2035200" for n in self._online()]
         return "\n".join([*cpus, f"GPU MinFreq={gpu} MaxFreq=1300500000", ""])
-
-    def _rm(self, argv: Sequence[str]) -> str:
-        assert list(argv) == ["-f", STORE]
-        self.files.pop(STORE, None)
-        return ""

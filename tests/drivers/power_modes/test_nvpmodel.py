@@ -123,7 +123,14 @@ async def test_our_lock_is_opened_before_the_mode_changes() -> None:
     assert not applied.read_back.is_locked
     restore = f"jetson_clocks --restore {STORE}"
     assert board.log.index(restore) < board.log.index("nvpmodel -m 0")
-    assert STORE not in board.files
+
+
+async def test_a_store_file_that_brings_back_cores_is_corrected() -> None:
+    """It was made in another mode, and its lines on cores undo the present one."""
+    board = FakeJetson(mode_id=1, is_locked=True, restores_cores=True, files={STORE: "free"})
+    applied = await controller(board).apply("MAXQ", "default")
+    assert applied.read_back.detail["online"] == "0,3,4,5"
+    assert board.sets == ["nvpmodel -m 1"]
 
 
 async def test_a_lock_is_kept_while_the_mode_stays() -> None:
@@ -156,7 +163,6 @@ async def test_somebody_elses_lock_is_opened_and_put_back() -> None:
     assert not board.is_locked
     await control.restore(original)
     assert (board.mode_id, board.is_locked) == (3, True)
-    assert STORE not in board.files
 
 
 async def test_restore_after_our_lock_leaves_it_open() -> None:
@@ -165,7 +171,7 @@ async def test_restore_after_our_lock_leaves_it_open() -> None:
     original = await control.current()
     await control.apply("maxn", "locked")
     await control.restore(original)
-    assert (board.mode_id, board.is_locked, STORE in board.files) == (3, False, False)
+    assert (board.mode_id, board.is_locked) == (3, False)
 
 
 async def test_restore_by_another_controller_after_the_host_died() -> None:
