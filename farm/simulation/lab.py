@@ -94,13 +94,16 @@ class SimulatedLab:
         try:
             await asyncio.to_thread(self._prepare)
             await self._processes.end(*self.boards)  # what a lab that was killed left behind
-            await asyncio.gather(*(board.power_on() for board in self.boards.values()))
+            await self._power_on_all()
             for meter in self.meters.values():
                 await meter.start()
+            # Last, so that a lab that cannot have its addresses does not spoil another's keys.
+            await asyncio.to_thread(_write_known_hosts, list(self.boards.values()))
         except BaseException:
             await self.stop()
             raise
         self._ticking = asyncio.create_task(self._tick())
+        self._ticking.add_done_callback(_log_end)
         _log.info("lab up: %d boards, %d meters", len(self.boards), len(self.meters))
 
     async def stop(self) -> None:
@@ -144,13 +147,20 @@ class SimulatedLab:
             if not board.is_on:
                 await self._boot(board)
 
+    async def _power_on_all(self) -> None:
+        """All at once; every one has ended its try before the first fault is raised."""
+        tries = (board.power_on() for board in self.boards.values())
+        for result in await asyncio.gather(*tries, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
     async def _boot(self, board: SimulatedBoard) -> None:
         await asyncio.sleep(self._boot_s)
         if self._has_power(board):
             await board.power_on()
 
     def _prepare(self) -> None:
-        """Folders, keys, known hosts; no socket yet."""
+        """Folders and keys; no socket yet."""
         self.root.mkdir(parents=True, exist_ok=True)
         self._lock()
         for entry in self._entries:
@@ -164,7 +174,6 @@ class SimulatedLab:
                 now_s=boot_time(),
             )
             self._switching[entry.name] = asyncio.Lock()
-        _write_known_hosts(list(self.boards.values()))
         for spec in self._specs:
             fed = [board for board in self.boards.values() if spec.name in _plugs(board.board)]
             self.meters[spec.name] = SimulatedShelly(
@@ -223,6 +232,11 @@ class SimulatedLab:
 def boot_time() -> float:
     """This machine's boot-time clock, which is also that of its simulated boards. Seconds."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _log_end(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and task.exception() is not None:
+        _log.error("the lab's clock stopped", exc_info=task.exception())
 
 
 def _check_board(board: Board, profiles: Mapping[str, BoardProfile]) -> None:

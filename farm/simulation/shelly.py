@@ -112,9 +112,11 @@ class SimulatedShelly:
         try:
             await site.start()
         except OSError as error:
+            address = f"{self._spec.host}:{self._spec.port}"
             msg = (
-                f"meter {self._spec.name}: cannot listen on {self._spec.host}:{self._spec.port}: "
-                f"{error.strerror}. Is another simulated lab up, or is the port taken?"
+                f"meter {self._spec.name}: cannot listen on {address}: "
+                f"{os.strerror(error.errno or 0)}. "
+                "Is another simulated lab up, or is the port taken?"
             )
             raise FarmError(msg) from error
         self._refreshed_s, self._energy_j = self._now(), self._drawn_j()

@@ -126,7 +126,7 @@ class SimulatedBoard:
         except OSError as error:
             address = f"{self.board.host}:{self.board.port}"
             msg = (
-                f"{self.board.name}: cannot listen on {address}: {error.strerror}. "
+                f"{self.board.name}: cannot listen on {address}: {os.strerror(error.errno or 0)}. "
                 "Is another simulated lab up, or is the port taken?"
             )
             raise FarmError(msg) from error

@@ -98,7 +98,7 @@ def _cpu_line(
 
 
 def _lock(files: BoardFiles, facts: BoardFacts, *, has_fan: bool) -> int:
-    for core in files.online_cores(len(facts.idle_states)):
+    for core in range(len(facts.idle_states)):  # offline ones too, as captures show
         folder = _cpu(core) + "/cpufreq"
         files.write(folder + "/scaling_min_freq", files.read(folder + "/scaling_max_freq"))
         for number in range(len(facts.idle_states[core])):

@@ -81,7 +81,7 @@ def load_mode_table(files: BoardFiles) -> ModeTable:
 def stored_mode_id(files: BoardFiles, table: ModeTable) -> int:
     """The id in the status file, or the table's default when it is missing or bad."""
     try:
-        match = re.search(r"pmode:(\d+)", files.read(STATUS_FILE))
+        match = re.search(r"pmode:(\d{4})(?!\S)", files.read(STATUS_FILE))
     except OSError:
         return table.default_id
     mode_id = int(match[1]) if match else -1

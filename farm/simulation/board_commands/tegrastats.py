@@ -119,8 +119,9 @@ def _line(files: BoardFiles, facts: BoardFacts, averages: _Averages) -> str:
             f"{_tx2_temperatures(state)} {averages.rails(_TX2_RAILS, state)}"
         )
     engines = _engines(files, facts, state, " APE 25")
+    iram = " IRAM 0/252kB(lfb 252kB)" if is_root() else ""
     return (
-        f"RAM 613/3964MB (lfb 634x4MB) SWAP 0/1982MB (cached 0MB) IRAM 0/252kB(lfb 252kB) "
+        f"RAM 613/3964MB (lfb 634x4MB) SWAP 0/1982MB (cached 0MB){iram} "
         f"{cpu} {engines} {_nano_temperatures(state)} {averages.rails(_NANO_RAILS, state)}"
     )
 
