@@ -11,7 +11,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from farm.errors import StoreError
+from farm.errors import StoreError, StoreVersionError
 from farm.store.failures import damaged, store_errors
 
 _MAGIC = b"SQLite format 3\0"  # documented: https://sqlite.org/fileformat2.html section 1.2
@@ -113,6 +113,27 @@ def check_sqlite_file(path: Path) -> None:
         return
     if head[:16] != _MAGIC:
         raise damaged(path, "not an SQLite database")
+    is_idle = not _wal(path).exists()
+    try:
+        _check_content(path)
+    except StoreVersionError:
+        if not is_idle or not _wal(path).exists():
+            raise
+        _check_content(path)  # somebody began to write while we read without locks
+
+
+def read_only(path: Path) -> sqlite3.Connection:
+    """A plain connection that cannot write to the file, nor leave files beside an idle one."""
+    # SQLite makes a -wal and a -shm even to read; "immutable" means that nobody has it open.
+    idle = "" if _wal(path).exists() else "&immutable=1"
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{idle}", uri=True, timeout=5.0)
+
+
+def _wal(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def _check_content(path: Path) -> None:
     try:
         with closing(read_only(path)) as connection:
             _check_pages(connection, path)
@@ -120,11 +141,6 @@ def check_sqlite_file(path: Path) -> None:
         if (error.sqlite_errorname or "").startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
             raise damaged(path, f"the database is damaged ({error})") from error
         raise StoreError(f"{path}: {error}") from error
-
-
-def read_only(path: Path) -> sqlite3.Connection:
-    """A plain connection that cannot write to the file."""
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
 
 
 def _check_empty(path: Path) -> None:

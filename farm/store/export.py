@@ -172,9 +172,11 @@ def _one_type(values: list[Value]) -> list[Value]:
 
 
 def _harmless(value: Value) -> Value:
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
+    if not isinstance(value, str):
+        return value
+    guarded = f"'{value}" if value.startswith(_FORMULA) else value
+    # Python's csv does not quote a lone carriage return, and readers take it for a row's end.
+    return guarded.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -19,28 +19,24 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 _UPGRADE_LOCK = 0x6661726D  # "farm": any number that nobody else uses for an advisory lock
 
 
-def is_known(revision: str, folder: Path = MIGRATIONS) -> bool:
-    """True if this farm has the migration of that name."""
-    return revision in {script.revision for script in _scripts(folder).walk_revisions()}
-
-
-def refuse_unknown(revision: str, where: str, folder: Path = MIGRATIONS) -> None:
-    """Raises StoreVersionError for a revision that this farm does not know."""
-    if not is_known(revision, folder):
+def refuse_unknown(revision: str, where: str) -> None:
+    """Raises StoreVersionError for a revision that this farm has no migration of."""
+    known = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
+    if revision not in known:
         raise StoreVersionError(
             f"{where}: written by another farm (schema {revision}; this one knows up to {HEAD}). "
             "Use that farm, or another results folder; nothing was changed"
         )
 
 
-def migrate(database: Database, folder: Path = MIGRATIONS) -> None:
+def migrate(database: Database) -> None:
     """Bring the schema to the newest revision, all or nothing. Raises StoreError."""
     with store_errors(database.where), database.writing() as connection:
         if database.path is None:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
         config = Config()
         # ConfigParser reads a percent sign in a path as its own.
-        config.set_main_option("script_location", str(folder).replace("%", "%%"))
+        config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
@@ -66,7 +62,3 @@ def back_up(path: Path, revision: str) -> Path:
         os.close(descriptor)
     unfinished.rename(target)
     return target
-
-
-def _scripts(folder: Path) -> ScriptDirectory:
-    return ScriptDirectory(str(folder))

@@ -181,11 +181,9 @@ def write_parquet(path: Path, trace: PowerTrace, anchor: TraceAnchor) -> None:
 def read_parquet(path: Path) -> tuple[PowerTrace, TraceAnchor]:
     """The trace that `write_parquet` wrote. Raises StoreVersionError if it is damaged."""
     import pyarrow as pa  # noqa: PLC0415  (a quarter of a second: see above)
-    import pyarrow.parquet as pq  # noqa: PLC0415
 
     try:
-        with file_errors(path), pq.ParquetFile(path) as file:
-            table = file.read()
+        table = _read_table(path)
         head = json.loads(table.schema.metadata[b"farm.trace"])
         if head["schema"] > SCHEMA:
             raise StoreError(f"{path}: written by a newer farm (trace schema {head['schema']})")
@@ -239,6 +237,19 @@ def _add(trace: PowerTrace, sample: MeterReading | MeterMiss) -> None:
         trace.misses.append(sample)
     else:
         trace.append(sample)
+
+
+def _read_table(path: Path) -> "pa.Table":
+    import pyarrow.parquet as pq  # noqa: PLC0415  (a quarter of a second: see above)
+
+    with file_errors(path):
+        try:
+            with pq.ParquetFile(path) as file:
+                return file.read()
+        except OSError as error:
+            if error.errno is None:  # Arrow's word for bytes that it cannot decode
+                raise damaged(path, f"not a trace of farm ({error})") from error
+            raise
 
 
 def _table(trace: PowerTrace, anchor: TraceAnchor) -> "pa.Table":
