@@ -257,7 +257,9 @@ class NamespaceBoard:
         path = self.folder / "host_key"
         path.unlink(missing_ok=True)
         kind = self.options.host_key_type
-        command(["ssh-keygen", "-q", "-t", kind, "-N", "", "-C", self.name, "-f", str(path)])
+        size = ["-b", "2048"] if kind == "rsa" else []
+        make = ["ssh-keygen", "-q", "-t", kind, *size, "-N", "", "-C", self.name]
+        command([*make, "-f", str(path)])
 
     def _write_system(self, lower: Path) -> None:
         shutil.copytree(IMAGE, lower, dirs_exist_ok=True)
