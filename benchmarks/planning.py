@@ -2,15 +2,15 @@
 
     python benchmarks/planning.py
 
-Each size is planned in a process of its own: once for the time, once under tracemalloc for
-the peak of allocated memory. `cells`: every trial its own cell, or ten repeats of each.
+Each size is planned in a process of its own: once for the processor's time, once under
+tracemalloc for the peak of allocated memory. `cells`: every trial its own cell, or ten repeats of each.
 """
 
 import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 from farm.model.board import Board
 from farm.model.payload import Parameter, Payload, PayloadManifest
@@ -65,9 +65,9 @@ def plan_of(trials: int, repeats: int, spread: str) -> Plan:
 
 def measure(trials: int, repeats: int, spread: str) -> str:
     """``trials seconds peak_mb`` of one size."""
-    begin = perf_counter()
+    begin = process_time()
     plan = plan_of(trials, repeats, spread)
-    seconds = perf_counter() - begin
+    seconds = process_time() - begin
     count = len(plan.trials)
     del plan
     tracemalloc.start()

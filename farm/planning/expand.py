@@ -6,9 +6,10 @@ from itertools import product
 
 from farm.errors import ConfigError
 from farm.model.board import Board
-from farm.model.parameters import short_id
+from farm.model.parameters import canonical_json, short_id
 from farm.model.payload import Payload, PayloadManifest
 from farm.model.plan import Cell
+from farm.model.power_mode import ClockPolicy
 from farm.model.profile import BoardProfile
 from farm.model.record import Scalar
 from farm.model.sweep import PayloadAxes, Sweep
@@ -171,8 +172,16 @@ def _cells_of(
         for mode in combination.power_modes:
             allowed = _allowed_boards(entry, target, combination, mode)
             if allowed:
+                content = _content(
+                    target.name,
+                    entry.payload,
+                    payload.digest,
+                    mode,
+                    sweep.clocks,
+                    combination.parameters,
+                )
                 cell = Cell(
-                    cell_id="",
+                    cell_id=short_id(content),
                     target=target.name,
                     is_any=sweep.spread == "any",
                     profile=target.profile,
@@ -208,30 +217,46 @@ def _is_meant(entry: PayloadAxes, combination: _Combination, facts: Mapping[str,
     return not is_excluded(entry.exclude, facts, combination.parameters)
 
 
-def _content(cell: Cell) -> dict[str, object]:
+def _content(
+    target: str,
+    payload: str,
+    payload_digest: str,
+    power_mode: str,
+    clocks: ClockPolicy,
+    parameters: Mapping[str, Scalar],
+) -> dict[str, object]:
     """What the id is made of. Priority and repeats may change in a resumed night: not here."""
     return {
-        "target": cell.target,
-        "payload": cell.payload,
-        "payload_digest": cell.payload_digest,
-        "power_mode": cell.power_mode.lower(),
-        "clocks": cell.clocks,
-        "parameters": cell.parameters,
+        "target": target,
+        "payload": payload,
+        "payload_digest": payload_digest,
+        "power_mode": power_mode.lower(),
+        "clocks": clocks,
+        "parameters": parameters,
     }
 
 
 def _add(cells: dict[str, PlannedCell], planned: PlannedCell, rank: Mapping[str, int]) -> None:
-    """Give the cell its id and add it, or merge it with the equal cell that is there."""
-    content = _content(planned.cell)
-    cell_id = short_id(content)
+    """Add the cell, or merge it with the equal cell that is there."""
+    cell = planned.cell
+    cell_id = cell.cell_id
     known = cells.get(cell_id)
-    if known is not None and not _is_same_content(_content(known.cell), content):
+    if known is not None and not _is_same(known.cell, cell):
         # 10 digits are 40 bits: among 100,000 cells two differ in content and share an id
         # once in 200 plans. 20 digits settle it, and no cell is lost.
+        content = _content(
+            cell.target,
+            cell.payload,
+            cell.payload_digest,
+            cell.power_mode,
+            cell.clocks,
+            cell.parameters,
+        )
         cell_id = short_id(content, 20)
         known = cells.get(cell_id)
+        planned = replace(planned, cell=replace(cell, cell_id=cell_id))
     if known is None:
-        cells[cell_id] = replace(planned, cell=replace(planned.cell, cell_id=cell_id))
+        cells[cell_id] = planned
         return
     priority = max(known.cell.priority, planned.cell.priority)
     cells[cell_id] = PlannedCell(
@@ -241,6 +266,12 @@ def _add(cells: dict[str, PlannedCell], planned: PlannedCell, rank: Mapping[str,
     )
 
 
-def _is_same_content(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+def _is_same(one: Cell, other: Cell) -> bool:
+    """Whether two cells of one id are equal in what the id is made of."""
     # Python holds 1, 1.0 and True equal; the text of the id does not.
-    return repr(sorted(one.items())) == repr(sorted(other.items()))
+    return (
+        one.target == other.target
+        and one.payload == other.payload
+        and one.power_mode.lower() == other.power_mode.lower()
+        and canonical_json(one.parameters) == canonical_json(other.parameters)
+    )
