@@ -10,7 +10,7 @@ was set is read back. It may ask to reboot; stdin is closed, so it then changes 
 Setting needs password-less sudo; reading the mode does not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from farm.drivers.power_modes.aliases import resolve_mode
 from farm.drivers.power_modes.nvpmodel_parse import (
@@ -25,7 +25,7 @@ from farm.drivers.power_modes.nvpmodel_parse import (
     parse_set_output,
     parse_values,
 )
-from farm.drivers.power_modes.nvpmodel_proof import difference, is_refused_root
+from farm.drivers.power_modes.nvpmodel_proof import difference, is_refused_root, unexplained_caps
 from farm.errors import CommandTimeoutError, PowerModeError, UnsupportedPowerModeError
 from farm.interfaces.agent import BoardCommands
 from farm.interfaces.power_controller import PowerController
@@ -62,21 +62,22 @@ class NvpmodelPowerController(PowerController):
     def __init__(self, commands: BoardCommands, profile: BoardProfile) -> None:
         self._commands, self._profile = commands, profile
         self._table: PowerModeTable | None = None
+        self._paths: Mapping[tuple[str, str], str] = {}
 
     async def modes(self) -> PowerModeTable:
         """Read the board's table. Raises PowerModeError when there is none."""
-        text = await self._commands.read_text(CONF)
-        table = mode_table(parse_conf(text), CONF) if text else None
-        if table is None or not table.modes:
+        conf, source = parse_conf(await self._commands.read_text(CONF) or ""), CONF
+        if not conf.modes:
             printed = await self._run(["nvpmodel", "-p", "--verbose"])
-            table = mode_table(parse_printed_conf(_text(printed)), "nvpmodel -p")
+            conf, source = parse_printed_conf(_text(printed)), "nvpmodel -p"
+        table = mode_table(conf, source)
         if not table.modes:
             raise PowerModeError(
                 "read power modes",
                 f"neither {CONF} nor `nvpmodel -p` on the board lists any",
                 remedy=f"Is it a Jetson ({self._profile.name}) with its L4T tools installed?",
             )
-        self._table = table
+        self._table, self._paths = table, conf.paths
         return table
 
     async def current(self) -> PowerModeState:
@@ -180,7 +181,19 @@ class NvpmodelPowerController(PowerController):
             result = await self._run(argv)
         values: Sequence[ParamValue] = parse_values(_text(result))
         online = await self._commands.read_text(ONLINE)
-        return difference(mode, values, parse_cpu_list(online) if online else frozenset())
+        tables = {
+            value.param: await self._frequencies(value.param) for value in unexplained_caps(values)
+        }
+        return difference(mode, values, parse_cpu_list(online or ""), tables)
+
+    async def _frequencies(self, param: str) -> tuple[int, ...]:
+        """The frequencies that the kernel offers for a clock of the conf; () if unknown."""
+        for arg in ("FREQ_TABLE_KNEXT", "FREQ_TABLE"):
+            path = self._paths.get((param, arg))
+            text = await self._commands.read_text(path) if path else None
+            if text:
+                return tuple(int(word) for word in text.split() if word.isdecimal())
+        return ()
 
     async def _clocks(self) -> ClocksShown | None:
         """None where they cannot be read: no root, or no such tool."""

@@ -59,6 +59,19 @@ async def test_in_the_mode_by_name_but_not_in_force_it_is_set_again() -> None:
     assert board.sets == ["nvpmodel -m 1"]
 
 
+@pytest.mark.parametrize(("cap", "is_held"), [(918000000, True), (999000000, False)])
+async def test_a_coarse_table_explains_a_cap(cap: int, is_held: bool) -> None:
+    """The conf wants 850 MHz; 918 is the next that the kernel offers, 999 is not."""
+    path = "/sys/devices/17000000.gp10b/devfreq/17000000.gp10b/available_frequencies"
+    table = "114750000 726750000 918000000 999000000\n"
+    board = FakeJetson(mode_id=1, stuck_gpu_cap=cap, files={path: table})
+    if is_held:
+        assert not (await controller(board).apply("MAXQ", "default")).has_changed
+    else:
+        with pytest.raises(PowerModeError, match="GPU may reach 999000000"):
+            await controller(board).apply("MAXQ", "default")
+
+
 async def test_the_tool_says_done_and_the_mode_is_another() -> None:
     with pytest.raises(PowerModeError, match=r"read back MAXN \(0\).*Error writing 1"):
         await controller(FakeJetson(ignores_set=True)).apply("MAXQ", "default")

@@ -42,7 +42,7 @@ def query_meaning(text: str) -> object:
         "name": answer.name,
         "id": answer.id,
         "values": len(values),
-        "difference": difference(PowerMode(name=answer.name), values, ()),
+        "difference": difference(PowerMode(name=answer.name), values, (), {}),
     }
 
 
