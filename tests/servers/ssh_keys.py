@@ -14,8 +14,7 @@ def make_key(name: str, algorithm: str = "ssh-ed25519") -> asyncssh.SSHKey:
 @cache
 def _make_key(name: str, algorithm: str) -> asyncssh.SSHKey:
     del name
-    bits = {"key_size": 2048} if algorithm == "ssh-rsa" else {}
-    return asyncssh.generate_private_key(algorithm, **bits)
+    return asyncssh.generate_private_key(algorithm)
 
 
 def write_key(folder: Path, name: str, algorithm: str = "ssh-ed25519") -> Path:

@@ -130,11 +130,11 @@ class Sshd:
     def left_behind(self) -> list[int]:
         """Processes of its sessions, also of dead ones, by a mark in their environment."""
         mark = f"FARM_TEST_SSHD={self._mark}".encode()
-        found = []
-        for path in Path("/proc").iterdir():
-            if path.name.isdigit() and mark in _environment(path):
-                found.append(int(path.name))
-        return found
+        return [
+            int(path.name)
+            for path in Path("/proc").iterdir()
+            if path.name.isdigit() and mark in _environment(path)
+        ]
 
     def session_pids(self) -> list[int]:
         """The sshd processes that serve connections now."""

@@ -22,18 +22,13 @@ print(h.hexdigest())' <"$1"; }
 else echo "the board has none of sha256sum, shasum, openssl, python3" >&2; exit 90; fi
 """
 
-# The temporary folder goes away however the script ends; a dropped link ends tar or cat by the
-# end of its input, and HUP, TERM by the trap.
-_TEMPORARY = """
+PUT_TAR = f"""
+command -v tar >/dev/null 2>&1 || {{ echo "the board has no tar" >&2; exit 91; }}
+{_PATHS}{_DIGEST}
 mkdir -p "$path" && mkdir "$path/$2" || exit 1
 tmp=$path/$2
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 94' HUP INT TERM
-"""
-
-PUT_TAR = f"""
-command -v tar >/dev/null 2>&1 || {{ echo "the board has no tar" >&2; exit 91; }}
-{_PATHS}{_DIGEST}{_TEMPORARY}
 tar -x -m -o -f - -C "$tmp" || exit 1
 (
 cd "$tmp" || exit 1
@@ -55,18 +50,23 @@ done <"$tmp/folders"
 """
 """$1 folder, $2 name of the temporary folder. stdin: a tar of N/NAME for each file, where line
 N+1 of the member `folders` is its folder, and `sums` as of sha256sum. All hashes are checked
-before the first rename."""
+before the first rename. The temporary folder goes away however the script ends: a dropped
+link ends tar by the end of its input."""
 
 PUT_CAT = f"""
-{_PATHS}{_DIGEST}{_TEMPORARY}
-cat >"$tmp/file" || exit 1
-got=$(digest "$tmp/file") || exit 1
+{_PATHS}{_DIGEST}
+to=$path/$5 tmp=$path/$2
+case $5 in */*) [ -d "${{to%/*}}" ] || mkdir -p "${{to%/*}}" || exit 1 ;; esac
+[ -d "$path" ] || mkdir -p "$path" || exit 1
+[ ! -d "$to" ] || {{ echo "$5 is a folder" >&2; exit 1; }}
+trap '[ ! -e "$tmp" ] || rm -f "$tmp"' EXIT
+trap 'exit 94' HUP INT TERM
+cat >"$tmp" || exit 1
+got=$(digest "$tmp") || exit 1
 [ "${{got%% *}}" = "$3" ] || {{ echo "its hash differs on the board" >&2; exit 93; }}
-chmod "$4" "$tmp/file" || exit 1
-sync -f "$tmp" 2>/dev/null || sync
-case $5 in */*) mkdir -p "$path/${{5%/*}}" || exit 1 ;; esac
-[ ! -d "$path/$5" ] || {{ echo "$5 is a folder" >&2; exit 1; }}
-mv -f "$tmp/file" "$path/$5"
+chmod "$4" "$tmp" || exit 1
+sync "$tmp" 2>/dev/null || sync
+mv -f "$tmp" "$to"
 """
 """For boards without tar. $1 folder, $2 temporary, $3 SHA-256, $4 mode, $5 relative path."""
 

@@ -8,7 +8,7 @@ from typing import cast
 import asyncssh
 
 from farm.drivers.transports.ssh_context import SshContext, TrustedKeys
-from farm.drivers.transports.ssh_errors import PEER_FAULTS, address_of, explain_login
+from farm.drivers.transports.ssh_errors import PEER_FAULTS, Stage, address_of, explain_login
 from farm.errors import ConnectError, TransportError
 from farm.model.board import Board
 
@@ -28,7 +28,7 @@ class Login(asyncssh.SSHClient):
         shown: the host key that was not among the trusted ones, or None.
         is_lost: the connection is gone.
         reason: why, if asyncssh knows.
-        methods: login methods that the board offered.
+        methods: login methods that the board offered when it refused ours.
     """
 
     def __init__(self) -> None:
@@ -37,6 +37,7 @@ class Login(asyncssh.SSHClient):
         self.reason: Exception | None = None
         self.methods: tuple[str, ...] = ()
         self.conn: asyncssh.SSHClientConnection | None = None
+        self._stage = Stage.NOTHING
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         """Keep the connection: asyncssh gives it to us only after the login."""
@@ -44,9 +45,8 @@ class Login(asyncssh.SSHClient):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remember that the connection ended, and why."""
+        self._stage = self.stage
         self.is_lost, self.reason = True, exc
-        if self.conn is not None and not self.methods:
-            self.methods = tuple(self.conn.get_server_auth_methods())
         self.conn = None
 
     def validate_host_public_key(
@@ -70,9 +70,14 @@ class Login(asyncssh.SSHClient):
             self.methods = tuple(self.conn.get_server_auth_methods())
 
     @property
-    def has_banner(self) -> bool:
-        """The peer has sent an SSH version line."""
-        return self.conn is not None and bool(self.conn.get_extra_info("server_version"))
+    def stage(self) -> Stage:
+        """How far the connection came."""
+        if self.conn is None:
+            return self._stage
+        if self.conn.get_server_host_key() is not None:
+            return Stage.HOST_KEY
+        has_banner = bool(self.conn.get_extra_info("server_version"))
+        return Stage.BANNER if has_banner else Stage.NOTHING
 
 
 class QuickAck(asyncio.Protocol):
@@ -175,12 +180,12 @@ async def dial(
             conn = await _connect(board, context, trusted, password, wire=wire, login=login)
     except asyncssh.HostKeyNotVerifiable as exc:
         if login.shown is None:  # an invalid certificate, or a key that does not decode
-            raise explain_login(exc, board, login.methods) from exc
+            raise explain_login(exc, board, login.stage, login.methods) from exc
         raise trusted.judge(board, login.shown) from exc
     except TimeoutError as exc:
         raise _explain_timeout(board, limits.login_timeout_s, wire, login, exc) from exc
     except PEER_FAULTS as exc:
-        raise explain_login(exc, board, login.methods) from exc
+        raise explain_login(exc, board, login.stage, login.methods) from exc
     return conn, login, cast("QuickAck", wire.quick_ack)
 
 
@@ -229,8 +234,8 @@ def _explain_timeout(
     board: Board, login_timeout_s: float, wire: Wire, login: Login, exc: TimeoutError
 ) -> TransportError:
     if wire.quick_ack is None:
-        return explain_login(exc, board, ())
-    if not login.has_banner:
+        return explain_login(exc, board, Stage.NOTHING)
+    if login.stage is Stage.NOTHING:
         seen = f"{address_of(board)} accepts connections, but sends no SSH banner"
         remedy = "The board hangs, or another service listens there. A power cycle may help"
     else:

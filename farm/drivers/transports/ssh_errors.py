@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Sequence
+from enum import IntEnum
 
 import asyncssh
 
@@ -37,18 +38,29 @@ class DroppedBeforeLoginError(ConnectError):
     """The board closed the connection before any login was tried: safe to try again at once."""
 
 
+class Stage(IntEnum):
+    """How far a connection came."""
+
+    NOTHING = 0  # no TCP connection, or no SSH banner on it
+    BANNER = 1  # the peer's version line
+    HOST_KEY = 2  # the key exchange is done and the host key accepted: the login begins
+
+
 def address_of(board: Board) -> str:
     """The board's address as users write it."""
     return f"{board.host}:{board.port}"
 
 
-def explain_login(exc: BaseException, board: Board, methods: Sequence[str]) -> TransportError:
+def explain_login(
+    exc: BaseException, board: Board, stage: Stage, methods: Sequence[str] = ()
+) -> TransportError:
     """The error of a connection that did not come up. Host keys are judged elsewhere.
 
     Args:
         exc: what asyncssh or the socket raised.
         board: the board that was called.
-        methods: the login methods the board offered, empty before the login began.
+        stage: how far the connection came.
+        methods: the login methods the board offered, as far as known.
     """
     if _is_refusal(exc):
         offered = f"; it offers {', '.join(methods)}" if methods else ""
@@ -69,7 +81,7 @@ def explain_login(exc: BaseException, board: Board, methods: Sequence[str]) -> T
         )
     if isinstance(exc, OSError) and not isinstance(exc, ConnectionResetError | BrokenPipeError):
         return _explain_socket(exc, board)
-    return _explain_drop(exc, board, is_early=not methods)
+    return _explain_drop(exc, board, stage)
 
 
 def _is_refusal(exc: BaseException) -> bool:
@@ -100,16 +112,23 @@ def _explain_socket(exc: OSError, board: Board) -> TransportError:
     return ConnectError("connect", seen, board=board.name, remedy=remedy)
 
 
-def _explain_drop(exc: BaseException, board: Board, *, is_early: bool) -> TransportError:
+def _explain_drop(exc: BaseException, board: Board, stage: Stage) -> TransportError:
     address = address_of(board)
     if isinstance(exc, asyncssh.ConnectionLost | ConnectionResetError | BrokenPipeError):
-        if is_early:
+        if stage is Stage.NOTHING:
             return DroppedBeforeLoginError(
                 "connect",
-                f"{address} closed the connection before the login",
+                f"{address} closed the connection at once",
                 board=board.name,
                 remedy="Its SSH server may be at its MaxStartups, or ban this host for a while "
                 "after failed logins (PerSourcePenalties)",
+            )
+        if stage is Stage.BANNER:  # sshd says nothing when no host key algorithm is in common
+            return DroppedBeforeLoginError(
+                "connect",
+                f"{address} closed the connection in the key exchange",
+                board=board.name,
+                remedy=_SHA1_REMEDY,
             )
         return ConnectError(
             "connect", f"{address} closed the connection during the login", board=board.name

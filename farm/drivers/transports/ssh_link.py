@@ -17,6 +17,10 @@ SESSIONS = 8
 """At once on one connection. OpenSSH's MaxSessions is 10 (sshd_config(5)); the rest is for
 ending what timed out."""
 
+OPEN_TRIES = 6
+OPEN_PAUSE_S = 0.05
+"""Doubled after each try, 1.55 s in all: sshd counts a session for a moment after its end."""
+
 CLOSE_TIMEOUT_S = 2.0
 KILL_TIMEOUT_S = 5.0
 
@@ -100,18 +104,29 @@ class Link:
             raise TransportError(session.step, str(exc), board=self.board) from exc
         if not self.is_alive:
             raise explain_loss(self._login.reason, self.board, session.step)
-        opening = asyncio.create_task(self._create(session, command))
         try:
-            # shielded: a channel half open would keep its place on the board for ever
-            await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            opening.add_done_callback(_abort_late)
-            raise
+            await self._open(session, command)
         except PEER_FAULTS as exc:
             raise explain_loss(exc, self.board, session.step) from exc
         if self._quick_ack is not None:
             self._quick_ack.step_aside()
             self._quick_ack = None
+
+    async def _open(self, session: CommandSession, command: str) -> None:
+        for tried in range(1, OPEN_TRIES + 1):
+            opening = asyncio.create_task(self._create(session, command))
+            try:
+                # shielded: a channel half open would keep its place on the board for ever
+                await asyncio.shield(opening)
+            except asyncio.CancelledError:
+                opening.add_done_callback(_abort_late)
+                raise
+            except asyncssh.ChannelOpenError:
+                if tried == OPEN_TRIES or not self.is_alive or session.has_begun:
+                    raise
+            else:
+                return
+            await asyncio.sleep(OPEN_PAUSE_S * 2 ** (tried - 1))
 
     async def _create(
         self, session: CommandSession, command: str

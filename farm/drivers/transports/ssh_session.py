@@ -51,6 +51,11 @@ class CommandSession(asyncssh.SSHClientSession[bytes]):
         self._ended = asyncio.Event()
 
     @property
+    def has_begun(self) -> bool:
+        """The board has opened the channel, whatever came of it."""
+        return self._channel is not None or self.has_ended
+
+    @property
     def has_ended(self) -> bool:
         """The channel is closed: nothing comes and nothing goes any more."""
         return self._ended.is_set()
