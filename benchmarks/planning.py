@@ -3,7 +3,8 @@
     python benchmarks/planning.py
 
 Each size is planned in a process of its own: once for the processor's time, once under
-tracemalloc for the peak of allocated memory. `cells`: every trial its own cell, or ten repeats of each.
+tracemalloc for the peak of allocated memory. `cells`: every trial its own cell, or ten
+repeats of each.
 """
 
 import subprocess

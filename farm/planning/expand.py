@@ -173,12 +173,12 @@ def _cells_of(
             allowed = _allowed_boards(entry, target, combination, mode)
             if allowed:
                 content = _content(
-                    target.name,
-                    entry.payload,
-                    payload.digest,
-                    mode,
-                    sweep.clocks,
-                    combination.parameters,
+                    target=target.name,
+                    payload=entry.payload,
+                    payload_digest=payload.digest,
+                    power_mode=mode,
+                    clocks=sweep.clocks,
+                    parameters=combination.parameters,
                 )
                 cell = Cell(
                     cell_id=short_id(content),
@@ -218,6 +218,7 @@ def _is_meant(entry: PayloadAxes, combination: _Combination, facts: Mapping[str,
 
 
 def _content(
+    *,
     target: str,
     payload: str,
     payload_digest: str,
@@ -245,12 +246,12 @@ def _add(cells: dict[str, PlannedCell], planned: PlannedCell, rank: Mapping[str,
         # 10 digits are 40 bits: among 100,000 cells two differ in content and share an id
         # once in 200 plans. 20 digits settle it, and no cell is lost.
         content = _content(
-            cell.target,
-            cell.payload,
-            cell.payload_digest,
-            cell.power_mode,
-            cell.clocks,
-            cell.parameters,
+            target=cell.target,
+            payload=cell.payload,
+            payload_digest=cell.payload_digest,
+            power_mode=cell.power_mode,
+            clocks=cell.clocks,
+            parameters=cell.parameters,
         )
         cell_id = short_id(content, 20)
         known = cells.get(cell_id)
