@@ -155,6 +155,7 @@ def judge_attempt(
         mode=evidence.mode,
         mode_after=evidence.state_after,
         expects_meter=not is_off and feed is not None,
+        is_meter_shared=feed is not None and feed.is_shared,
         spec=feed.spec if feed is not None else None,
         trace=evidence.trace,
         power=power,

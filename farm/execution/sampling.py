@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from farm.analysis.windows import margin_s
 from farm.errors import MeterError
 from farm.interfaces.clock import Clock
 from farm.interfaces.meter import Meter, MeterFacts
@@ -13,8 +14,6 @@ from farm.model.trace import MeterReading, PowerTrace
 SILENT_AFTER_S = 10.0
 """A meter without a reading for so long is not measuring (assumed: ten times a plug's period)."""
 
-MARGIN_LIMIT_S = 5.0
-
 
 class MeterFeed:
     """One meter, polled while it is open, for whoever needs its trace.
@@ -23,8 +22,11 @@ class MeterFeed:
     only tell them apart when one of them works at a time.
     """
 
-    def __init__(self, spec: MeterSpec, meter: Meter, clock: Clock) -> None:
+    def __init__(
+        self, spec: MeterSpec, meter: Meter, clock: Clock, *, is_shared: bool = False
+    ) -> None:
         self.spec = spec
+        self.is_shared = is_shared
         self.lock = asyncio.Lock()
         self.trace = PowerTrace(spec.name)
         self.facts: MeterFacts | None = None
@@ -40,8 +42,7 @@ class MeterFeed:
     @property
     def margin_s(self) -> float:
         """How far a trace must reach beyond a window: five refreshes and the lag, at most 5 s."""
-        spec = self.spec
-        return min(MARGIN_LIMIT_S, 5 * spec.update_s + spec.lag_s + spec.averaging_s)
+        return margin_s(self.spec)
 
     async def open(self) -> MeterFacts:
         """Identify the meter and begin to poll; done once. Raises MeterError."""

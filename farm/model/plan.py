@@ -15,7 +15,8 @@ from farm.model.sweep import Sweep
 class Cell:
     """One combination. `target` is a board's name, or with ``spread: any`` a profile's name.
 
-    `cell_id` comes from all other fields except `level` and `is_any`: same content, same id.
+    `cell_id` comes from target, payload, digest, power mode, clocks and parameters: same
+    content, same id.
     """
 
     cell_id: str

@@ -70,4 +70,5 @@ def _feed(lab: Lab, spec: MeterSpec, clock: Clock) -> MeterFeed:
     meter_type = meter_class(spec.kind)
     options = lab.document.validate(("meters", spec.name, "options"), meter_type.Options)
     secret = resolve_secret(spec.secret) if spec.secret else None
-    return MeterFeed(spec, meter_type(spec, options, secret), clock)
+    is_shared = sum(board.meter == spec.name for board in lab.inventory.boards) > 1
+    return MeterFeed(spec, meter_type(spec, options, secret), clock, is_shared=is_shared)
