@@ -87,6 +87,17 @@ def _execute(lab: "Lab", store: "Store", run_id: str, *, plain_lines: bool) -> N
         raise typer.Exit(1)
 
 
+def stop(run_ref: RunArgument = "last", workspace: WorkspaceOption = None) -> None:
+    """Stop a run from another terminal, as Ctrl-C would: boards restored, resumable."""
+    from farm.pipeline.lab import open_lab
+    from farm.pipeline.runs import open_lab_store, stop_run
+
+    with open_lab_store(open_lab(workspace), create=False) as store:
+        run_id = store.find_run(run_ref)
+        pid = stop_run(store, run_id)
+    typer.echo(f"told process {pid} to stop run {run_id}; `farm resume {run_id}` goes on")
+
+
 @runs.command("list")
 def list_runs(workspace: WorkspaceOption = None, json: JsonOption = False) -> None:
     """List the runs in the store, newest last."""
@@ -166,5 +177,6 @@ def register(app: typer.Typer) -> None:
     app.command()(plan)
     app.command()(run)
     app.command()(resume)
+    app.command()(stop)
     app.command()(logs)
     app.add_typer(runs, name="runs")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from farm import __version__
 from farm.config.sweeps import check_sweep, load_sweep_document
-from farm.errors import ConfigError, InterruptedRunError, NoBoardReachedError
+from farm.errors import ConfigError, InterruptedRunError, NoBoardReachedError, RunHeldError
 from farm.execution.equipment import RunServices
 from farm.execution.fleet import FleetEnd, run_fleet
 from farm.execution.system_clock import SystemClock
@@ -101,6 +101,20 @@ async def execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> Ru
         faults = "\n".join(lane.fault for lane in end.lanes if lane.fault)
         raise NoBoardReachedError(f"no board could be reached:\n{faults}")
     return run_end(store, run_id, end)
+
+
+def stop_run(store: Store, run_id: str) -> int:
+    """Ask the process that works on a run to stop, as Ctrl-C would; returns its pid.
+
+    Raises RunHeldError when nobody works on it, or when it is a process of another host.
+    """
+    holder = store.run_holder(run_id)
+    if holder is None:
+        raise RunHeldError(f"nobody works on run {run_id}")
+    if holder.host != socket.gethostname() or not holder.pid:
+        raise RunHeldError(f"run {run_id} is worked on by process {holder.pid} on {holder.host}")
+    os.kill(holder.pid, signal.SIGTERM)
+    return holder.pid
 
 
 def run_end(store: Store, run_id: str, end: FleetEnd) -> RunEnd:
