@@ -26,7 +26,7 @@ PIECE_LIMIT = 4_000
 """Characters. bsd-csh refuses words above 8191 ("Word too long."; measured on Debian 12)."""
 
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
-_FORMAT_SAFE = frozenset(string.ascii_letters.encode() + string.digits.encode() + b" _-./=:,@+")
+_FORMAT_SAFE = frozenset(string.ascii_letters.encode() + string.digits.encode() + b" _./=:,@+")
 _PRINTABLE = re.compile(r"[ -~]*")
 _NEEDS_BACKSLASH = re.compile(r"(['\\!])")
 
@@ -85,7 +85,10 @@ def write_words(argv: Sequence[str]) -> tuple[str, str]:
 
 
 def _printf_format(word: str) -> str:
-    """The word as a printf format in single quotes: every byte that could matter is octal."""
+    """The word as a printf format in single quotes: every byte that could matter is octal.
+
+    Also the dash, since a format that begins with one is an option to some printf.
+    """
     return "".join(
         chr(byte) if byte in _FORMAT_SAFE else f"\\{byte:03o}"
         for byte in word.encode("utf-8", "surrogateescape")

@@ -196,7 +196,7 @@ def _unusable_key(board: Board, path: Path, exc: OSError | ValueError) -> AuthEr
     if isinstance(exc, FileNotFoundError):
         seen = f"the private key {path} does not exist"
         remedy = "Correct identity_file in the inventory, or make the key with ssh-keygen"
-    elif isinstance(exc, asyncssh.KeyEncryptionError):
+    elif isinstance(exc, asyncssh.KeyEncryptionError) or "assphrase" in str(exc):
         seen = f"the private key {path} is encrypted"
         remedy = "Boards run unattended: name a key without a passphrase that only serves them"
     else:
