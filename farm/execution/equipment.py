@@ -61,3 +61,7 @@ class RunServices:
         event = RunEvent(self.clock.now(), kind, board, trial_id, attempt_id, text, data)
         self.journal.record(event)
         self.progress.event(event)
+
+    def show(self, kind: str, *, board: str, **data: object) -> None:
+        """Show an event without keeping it: what is told often and proves nothing."""
+        self.progress.event(RunEvent(self.clock.now(), kind, board, data=data))

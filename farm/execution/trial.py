@@ -94,7 +94,14 @@ class TrialRunner:
             idle = await self._idle.before(mode)
         with self._step(steps, "push"):
             await self._session.agent.ensure_payload(self._services.payloads[cell.payload])
+        await self._show_temperature(trial.board)
         return mode, idle, steps
+
+    async def _show_temperature(self, board: str) -> None:
+        """For the view alone: what a trial was judged by stands in its record."""
+        celsius = await self._session.agent.temperature_c()
+        if celsius is not None:
+            self._services.show("temperature", board=board, celsius=round(celsius, 1))
 
     async def _settle(self, board: str) -> None:
         """Wait for the temperature of the sweep's settle rule, at most as long as it says."""
@@ -248,6 +255,7 @@ class TrialRunner:
         agent, status = self._session.agent, evidence.status
         with self._step(evidence.steps, "clock"):
             evidence.clock_after = await sample_clock(agent)
+        await self._show_temperature(evidence.trial.board)
         if status is not None and status.exit is not None:
             with self._step(evidence.steps, "collect"):
                 evidence.files = await agent.collect(status.exit, evidence.folder)
