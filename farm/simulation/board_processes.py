@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_NS_PER_TICK = 10**9 // os.sysconf("SC_CLK_TCK")
+_NS_PER_S = 10**9
+_FOREIGN_AFTER_S = 2.0
 _ENVIRON_LIMIT = 256 * 1024
 _END_ROUNDS = 100
 _END_PAUSE_S = 0.02
@@ -24,10 +26,10 @@ def board_marks(name: str, root: Path) -> dict[str, str]:
 
 @dataclass(slots=True)
 class _Watched:
-    """A board's live processes: pid to CPU ticks used so far; and what they used of late."""
+    """A board's live processes: pid to busy nanoseconds so far; and what they used of late."""
 
     marks: frozenset[bytes]
-    ticks: dict[int, int] = field(default_factory=dict)
+    busy_ns: dict[int, int] = field(default_factory=dict)
     busy_cores: float = 0.0
 
 
@@ -36,7 +38,7 @@ class BoardProcesses:
 
     def __init__(self) -> None:
         self._boards: dict[str, _Watched] = {}
-        self._foreign: dict[int, int] = {}
+        self._foreign: dict[int, float] = {}
         self._last_s: float | None = None
 
     def watch(self, name: str, root: Path) -> None:
@@ -49,22 +51,31 @@ class BoardProcesses:
         """How many cores the board's processes kept busy between the last two passes."""
         return self._boards[name].busy_cores
 
+    @property
+    def count(self) -> int:
+        """How many processes all boards have."""
+        return sum(len(board.busy_ns) for board in self._boards.values())
+
     def refresh(self, now_s: float) -> None:
-        """One pass: find new processes, forget ended ones, measure CPU use."""
+        """One pass: find new processes, forget ended ones, measure what keeps them busy.
+
+        A process that waits for a core of this machine is busy too: a board has its cores
+        for itself, however many boards share this machine.
+        """
         seconds = now_s - self._last_s if self._last_s is not None else 0.0
         self._last_s = now_s
         pids = set(_pids())
-        self._adopt(pids)
+        self._adopt(pids, now_s)
         for board in self._boards.values():
             used = 0
-            for pid, before in list(board.ticks.items()):
-                ticks = _cpu_ticks(pid) if pid in pids else None
-                if ticks is None:
-                    del board.ticks[pid]
+            for pid, before in list(board.busy_ns.items()):
+                now = _busy_ns(pid) if pid in pids else None
+                if now is None:
+                    del board.busy_ns[pid]
                     continue
-                used += ticks - before
-                board.ticks[pid] = ticks
-            board.busy_cores = used / _TICKS_PER_S / seconds if seconds > 0 else 0.0
+                used += max(0, now - before)  # an ended thread takes its time with it
+                board.busy_ns[pid] = now
+            board.busy_cores = used / _NS_PER_S / seconds if seconds > 0 else 0.0
 
     async def end(self, *names: str) -> None:
         """Kill every process of these boards, also such as begin meanwhile."""
@@ -80,26 +91,26 @@ class BoardProcesses:
                 break
             await asyncio.sleep(_END_PAUSE_S)
         for name in names:
-            self._boards[name].ticks.clear()
+            self._boards[name].busy_ns.clear()
 
-    def _adopt(self, pids: set[int]) -> None:
+    def _adopt(self, pids: set[int], now_s: float) -> None:
         """Give new processes to their boards.
 
         A process may be seen between fork and exec, when it still has its parent's
-        environment: only what was foreign in three passes is not asked again.
+        environment: only what stayed foreign for a while is not asked again.
         """
-        known = {pid for board in self._boards.values() for pid in board.ticks}
-        passes_before = self._foreign
+        known = {pid for board in self._boards.values() for pid in board.busy_ns}
+        seen_before = self._foreign
         self._foreign = {}
         for pid in pids - known:
-            passes = passes_before.get(pid, 0)
-            if passes < 3:  # noqa: PLR2004 -- see above
+            since_s = seen_before.get(pid, now_s)
+            if now_s - since_s <= _FOREIGN_AFTER_S:
                 entries = _environment(pid)
                 owner = next((b for b in self._boards.values() if b.marks <= entries), None)
                 if owner is not None:
-                    owner.ticks[pid] = _cpu_ticks(pid) or 0
+                    owner.busy_ns[pid] = _busy_ns(pid) or 0
                     continue
-            self._foreign[pid] = passes + 1
+            self._foreign[pid] = since_s
 
 
 def is_alive(pid: int) -> bool:
@@ -129,12 +140,29 @@ def _stat_fields(pid: int) -> list[str]:
         return []
 
 
-def _cpu_ticks(pid: int) -> int | None:
-    """User and system time in ticks, or None when the process has ended."""
+def _busy_ns(pid: int) -> int | None:
+    """Time that its threads ran or waited for a core; None when the process has ended."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 -- hot
+    except OSError:
+        return None
+    total = 0
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as file:  # noqa: PTH123
+                ran, waited, *_ = file.read().split()
+        except (OSError, ValueError):
+            continue  # ended meanwhile, or a kernel without it
+        total += int(ran) + int(waited)
+    return total or _cpu_ns(pid)
+
+
+def _cpu_ns(pid: int) -> int | None:
+    """User and system time, in a clock tick's steps; None when the process has ended."""
     fields = _stat_fields(pid)
     if not fields or fields[0] in "ZX":
         return None
-    return int(fields[11]) + int(fields[12])
+    return (int(fields[11]) + int(fields[12])) * _NS_PER_TICK
 
 
 def _kill(pid: int) -> None:

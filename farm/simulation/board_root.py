@@ -47,6 +47,15 @@ command = importlib.import_module("farm.simulation.board_commands." + module)
 sys.exit(getattr(command, function)(sys.argv[2:]))
 """
 
+_ID = """\
+#!/bin/sh
+# id of a simulated board, whose user is no root unless sudo says so.
+case "$*" in
+    -u) echo "${FARM_SIM_UID:-1000}" ;;
+    *) exec /usr/bin/id "$@" ;;
+esac
+"""
+
 _SUDO = """\
 #!/bin/sh
 # sudo of a simulated board: no password, and root is an environment variable.
@@ -152,6 +161,7 @@ def _install_commands(root: Path, commands: dict[str, str]) -> None:
         text = f'#!/bin/sh\nexec python3 "$FARM_ROOT{_COMMAND_FOLDER}/run.py" {entry} "$@"\n'
         _script(root / "bin" / name, text)
     _script(root / "bin" / "sudo", _SUDO)
+    _script(root / "bin" / "id", _ID)
     _link(root / "bin" / "python3", str(Path(sys.executable).resolve()))
 
 

@@ -34,7 +34,7 @@ BOOT_S = 2.0
 """How long a simulated board is away when it reboots, in seconds."""
 
 _STEP_S = 0.1
-_PROCESSES_EVERY = 5  # steps between two passes over /proc
+_FEW_PROCESSES = 50  # up to so many, each step looks at them; else every fifth
 
 _log = logging.getLogger(__name__)
 
@@ -217,7 +217,7 @@ class SimulatedLab:
         """The lab's clock: processes, physics, and what boards ask of their lab."""
         count = 0
         while True:
-            if count % _PROCESSES_EVERY == 0:
+            if count % 5 == 0 or self._processes.count <= _FEW_PROCESSES:
                 self._processes.refresh(boot_time())
             count += 1
             for name, board in self.boards.items():

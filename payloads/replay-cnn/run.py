@@ -18,6 +18,8 @@ import farm_payload as farm
 
 LOAD_FILE = "run/farm-sim/load.json"
 QUERY_TIMEOUT_S = 30
+DEFAULT_WINDOW_S, DEFAULT_WARMUP_S = 4.0, 0.3
+TAIL_S = 0.2  # work after the window, so that a meter's last mean of it holds no rest
 ON_TIME = 0.002  # a batch's begin may end the window when it came late by no more, relatively
 
 
@@ -67,7 +69,7 @@ def find_cell(wanted):
 
 
 def seconds_of(variable, default):
-    """A length in seconds from the environment, else the parameter's."""
+    """A length in seconds from the environment, where the sweep's measure section puts it."""
     return float(os.environ.get(variable) or default)
 
 
@@ -149,13 +151,14 @@ def main():
             cell["images_per_s"], cell["latency_ms"], cell["power_w"]
         )
     )
-    window_s = seconds_of("FARM_WINDOW_S", values.get("window_s", 4.0))
-    warmup_s = seconds_of("FARM_WARMUP_S", values.get("warmup_s", 0.3))
+    window_s = seconds_of("FARM_WINDOW_S", DEFAULT_WINDOW_S)
+    warmup_s = seconds_of("FARM_WARMUP_S", DEFAULT_WARMUP_S)
     with Load(float(cell["power_w"])):
         wait_until(farm.boot_time() + warmup_s)
         with farm.window():
             batches, seconds, latencies, at_work = replay(period, latency, window_s)
         latencies.extend(end_of(batch) for batch in at_work)
+        wait_until(farm.boot_time() + TAIL_S)
     images = batches * images_at_once
     farm.metric("throughput", images / seconds, "images/s")
     farm.metric("throughput_gops", images * gop / seconds, "GOP/s")

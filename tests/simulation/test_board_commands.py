@@ -34,6 +34,7 @@ class BoardShell:
         """The completed command."""
         return subprocess.run(
             ["/bin/sh", "-c", command],
+            cwd=self.root / "home",
             env=self._environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -125,7 +126,7 @@ def test_nano_locked_clocks_are_shown_as_recorded(nano: BoardShell) -> None:
 
 
 def test_nano_store_lock_restore(nano: BoardShell) -> None:
-    nano("sudo -n jetson_clocks --store && cp $FARM_ROOT/root/l4t_dfs.conf before")
+    nano("sudo -n jetson_clocks --store")
     before = nano("cat $FARM_ROOT/root/l4t_dfs.conf")
     assert lines(before) == lines(recorded("jetson-nano", "store_before"))
     nano("sudo -n jetson_clocks --fan; sudo -n jetson_clocks --store /root/locked")
@@ -194,6 +195,7 @@ def test_mode_is_set_read_back_and_stored(tx2: BoardShell) -> None:
     assert tx2("nvpmodel -q").splitlines()[:2] == ["NV Power Mode: MAXQ", "1"]
     assert tx2.file("var/lib/nvpmodel/status") == "pmode:0001"
     assert tx2.file("sys/devices/system/cpu/cpu1/online") == "0"
+    assert tx2.file("sys/devices/system/cpu/online") == "0,3-5"
     assert tx2.file("sys/devices/system/cpu/cpu5/cpufreq/scaling_max_freq") == "1267200"
 
 
@@ -234,7 +236,7 @@ def test_damaged_status_file_means_the_default(tx2: BoardShell) -> None:
 def test_sudo_keeps_words_and_exit_status(tx2: BoardShell) -> None:
     done = tx2.full("sudo -n -- sh -c 'echo \"$1|$2\"; exit 5' x 'a b' '$HOME'")
     assert (done.returncode, done.stdout) == (5, "a b|$HOME\n")
-    assert tx2("sudo -n printenv FARM_SIM_UID") == "0\n"
+    assert tx2("id -u; sudo -n id -u") == "1000\n0\n"
     assert tx2.full("sudo -n no-such-command").returncode == 127
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 FACTS_FILE = "/etc/farm-simulated"
 STATE_FILE = "/run/farm-sim/state.json"
 REQUEST_FILE = "/run/farm-sim/request"
+CPU = "/sys/devices/system/cpu/"
 
 
 class BoardFacts(NamedTuple):
@@ -85,11 +86,23 @@ class BoardFiles:
 
     def online_cores(self, core_count: int) -> list[int]:
         """The cores that are online, ascending. Raises OSError."""
-        return [
-            core
-            for core in range(core_count)
-            if self.read(f"/sys/devices/system/cpu/cpu{core}/online") == "1"
-        ]
+        return [core for core in range(core_count) if self.read(f"{CPU}cpu{core}/online") == "1"]
+
+    def sum_up_online(self) -> None:
+        """Write the list of online cores as the kernel keeps it. Raises OSError."""
+        count = int(self.read(CPU + "present").rpartition("-")[2]) + 1
+        self.write(CPU + "online", number_ranges(self.online_cores(count)))
+
+
+def number_ranges(cores: list[int]) -> str:
+    """Ascending numbers as the kernel writes them, e.g. ``0,3-5``."""
+    spans: list[list[int]] = []
+    for core in cores:
+        if spans and core == spans[-1][1] + 1:
+            spans[-1][1] = core
+        else:
+            spans.append([core, core])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
 
 
 def is_root() -> bool:

@@ -11,6 +11,7 @@ from farm.simulation.board_commands.board_files import (
     BoardFacts,
     BoardFiles,
     is_root,
+    number_ranges,
     say,
 )
 from farm.simulation.board_commands.nvpmodel_conf import load_mode_table, stored_mode_id
@@ -49,21 +50,10 @@ def _gpu(facts: BoardFacts) -> str:
     return f"/sys/devices/{facts.gpu}/devfreq/{facts.gpu}"
 
 
-def _ranges(cores: list[int]) -> str:
-    """Ascending numbers as the kernel writes them, e.g. ``0,3-5``."""
-    spans: list[list[int]] = []
-    for core in cores:
-        if spans and core == spans[-1][1] + 1:
-            spans[-1][1] = core
-        else:
-            spans.append([core, core])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
-
-
 def _show(files: BoardFiles, facts: BoardFacts) -> int:
     say(f"SOC family:{facts.soc}  Machine:{facts.machine}")
     online = files.online_cores(len(facts.idle_states))
-    say(f"Online CPUs: {_ranges(online)}")
+    say(f"Online CPUs: {number_ranges(online)}")
     say("CPU Cluster Switching: Disabled")
     is_busy = files.live_state().busy_cores > 0.5 * len(online)
     for core, names in enumerate(facts.idle_states):
@@ -154,4 +144,5 @@ def _restore(files: BoardFiles, file: str) -> int:
         path, _, value = line.rpartition(":")
         if path.startswith("/sys/"):
             files.write(path, value)
+    files.sum_up_online()
     return 0

@@ -96,6 +96,7 @@ def apply_mode(files: BoardFiles, table: ModeTable, mode: Mode) -> None:
         if parameter.kind == "CLOCK" and "FREQ_TABLE" in parameter.paths:
             value = str(_snapped(files, parameter, setting))
         files.write(parameter.paths[setting.argument], value)
+    files.sum_up_online()
     files.write(STATUS_FILE, f"pmode:{mode.mode_id:04d}")
 
 
