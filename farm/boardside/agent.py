@@ -5,6 +5,7 @@ only while a log is followed, or an attempt of an earlier agent is watched, it l
 seven times a second.
 """
 
+import gc
 import json
 import os
 import selectors
@@ -50,6 +51,8 @@ class Agent:
         self.watch(0, self._read_requests)
         self.send(hello(self.place))
         processes.load_prctl()
+        # From Python 3.7 on: leave the pages alone that forks share with us.
+        getattr(gc, "freeze", gc.collect)()
         while self._is_open or self._commands:
             ready = self._selector.select(self._timeout())
             for key, _ in ready:

@@ -3,13 +3,13 @@
 import fcntl
 import json
 import os
-import shutil
 import signal
 import stat
 import time
 
 import launch
 import processes
+import records
 from place import boot_time, inside
 from supervisor import Supervisor
 from wire import RequestError, as_request_error, number_of, packed, read_json, texts_of, write_file
@@ -68,6 +68,8 @@ class Attempts:
             os.mkdir(folder)
         except FileExistsError:
             return job["attempt_id"], None
+        for glob in job["artifacts"]:
+            records.glob_pattern(glob)  # compiled here it stays in re's cache for the next, too
         try:
             environment = self._lay_out(folder, job, payload)
             boot_id = self._place.boot_id()
@@ -75,7 +77,7 @@ class Attempts:
                 folder, lambda: Supervisor(folder, job, environment, boot_id).run()
             )
         except OSError as error:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
             raise as_request_error(error)
         return job["attempt_id"], begun
 
@@ -85,7 +87,7 @@ class Attempts:
         write_file(folder + "/job.json", json.dumps(about, sort_keys=True).encode("ascii"))
         params = json.dumps(job["params"], sort_keys=True).encode("ascii")
         write_file(folder + "/params.json", params)
-        launch.allocate_reserve(folder)
+        records.take_reserve(folder)
         os.mkdir(folder + "/artifacts")
         os.mkdir(folder + "/work")
         # A view of the payload's folder that costs no copy and may be written into.
@@ -209,17 +211,43 @@ class Attempts:
 
 
 def remove_tree(folder):
-    """Remove a folder, also one whose folders were made read-only. Never raises."""
+    """Remove a folder, also one whose folders were made read-only. Never raises.
 
-    def unlock(_function, path, _error):
+    What cannot be removed (another user's) stays: the caller sees that the folder is there.
+    """
+    for is_unlocked in (False, True):
         try:
-            os.chmod(os.path.dirname(path), 0o700)
-            os.chmod(path, 0o700)
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                os.unlink(path)
-        except OSError:  # another user's file: the caller sees that the folder is still there
+            _remove_all(folder)
+        except FileNotFoundError:
             return
+        except OSError:
+            if not is_unlocked:
+                _unlock_folders(folder)
 
-    shutil.rmtree(folder, onerror=unlock)
+
+def _remove_all(folder):
+    """Links are not followed: descriptors, not paths, lead the way down. Raises OSError."""
+    for _base, folders, names, here in os.fwalk(folder, topdown=False, onerror=_raise):
+        for name in names:
+            os.unlink(name, dir_fd=here)
+        for name in folders:
+            try:
+                os.rmdir(name, dir_fd=here)
+            except NotADirectoryError:  # a link to a folder
+                os.unlink(name, dir_fd=here)
+    os.rmdir(folder)
+
+
+def _unlock_folders(top):
+    """Let us into all folders; from the top, so that the walk gets further each time."""
+    for base, folders, _names in os.walk(top):
+        for path in [base] + [base + "/" + name for name in folders]:
+            try:
+                if not os.path.islink(path):
+                    os.chmod(path, 0o700)
+            except OSError:  # another user's
+                continue
+
+
+def _raise(error):
+    raise error

@@ -9,9 +9,7 @@ that is cheaper than an fsync for each of some hundred files, and sees more.
 import hashlib
 import json
 import os
-import shutil
 import stat
-import tarfile
 
 from attempts import remove_tree
 from place import checked_digest, inside
@@ -174,7 +172,9 @@ def _seal(path, mode):
 
 def _store_copy(source, target, mode):
     temporary = "{}.{}.tmp".format(target, os.getpid())
-    shutil.copyfile(source, temporary)
+    with open(source, "rb") as given, open(temporary, "wb") as taken:
+        for data in iter(lambda: given.read(PIECE), b""):
+            taken.write(data)
     _seal(temporary, mode)
     os.rename(temporary, target)
 
@@ -184,6 +184,8 @@ def receive(place, stream):
 
     Raises RequestError: `hash` when a file is not what its name says, `no_space`, `io`.
     """
+    import tarfile  # here: the agent itself stays small, each fork copies its page tables
+
     count, total, wrong = 0, 0, []
     try:
         with tarfile.open(fileobj=stream, mode="r|") as tar:

@@ -14,6 +14,7 @@ from wire import RequestError, number_of, packed, texts_of
 DEFAULT_LIMIT = 1024 * 1024
 KILL_S = 5
 LARGEST_LIMIT = 4 * 1024 * 1024
+_ROOT = []  # the answer of `is_root`, once it is known
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 """Where nvpmodel and jetson_clocks lie; a non-root SSH login often lacks them in PATH."""
 
@@ -27,6 +28,23 @@ def command_environment():
     return environment
 
 
+def is_root():
+    """Whether commands run as root, by the board's own `id`: asked once.
+
+    A container or a simulated board has its own idea of root, which the process's uid
+    does not tell.
+    """
+    if not _ROOT:
+        try:
+            text = subprocess.check_output(
+                ["id", "-u"], stdin=subprocess.DEVNULL, env=command_environment(), timeout=KILL_S
+            )
+            _ROOT.append(text.strip() == b"0")
+        except (OSError, subprocess.SubprocessError):
+            _ROOT.append(os.geteuid() == 0)
+    return _ROOT[0]
+
+
 class Command:
     """One running command. `pipes` are to be read until `is_over`; then `answer` tells."""
 
@@ -36,7 +54,7 @@ class Command:
             raise RequestError("bad_request", "argv is empty or has a NUL")
         self.timeout_s = number_of(request, "timeout_s", 30.0)
         self._limit = min(int(number_of(request, "limit", DEFAULT_LIMIT)), LARGEST_LIMIT)
-        if request.get("needs_root") and os.geteuid() != 0:
+        if request.get("needs_root") and not is_root():
             argv = ["sudo", "-n", "--"] + argv
         self.begin = boot_time()
         self.deadline = self.begin + self.timeout_s

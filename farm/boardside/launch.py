@@ -1,6 +1,7 @@
 """Becoming: the supervisor from the agent, the payload from the supervisor, by fork."""
 
 import fcntl
+import gc
 import json
 import os
 import signal
@@ -10,28 +11,12 @@ import traceback
 import processes
 from wire import write_all
 
-RESERVE = 32768  # room for exit.json, allocated before the payload can fill the disk
-
 
 def open_lock(folder):
     """Open and hold `lock`: whoever holds it is the attempt's supervisor."""
     fd = os.open(folder + "/lock", os.O_RDWR | os.O_CREAT, 0o644)
     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return fd
-
-
-def allocate_reserve(folder):
-    """Make the file that becomes exit.json, with its blocks. Raises OSError."""
-    fd = os.open(folder + "/exit.json.tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    try:
-        try:
-            os.posix_fallocate(fd, 0, RESERVE)
-        except OSError as error:
-            if error.errno not in (22, 95):  # EINVAL, EOPNOTSUPP: this file system cannot
-                raise
-            write_all(fd, b" " * RESERVE)
-    finally:
-        os.close(fd)
 
 
 def fork_supervisor(folder, body):
@@ -53,6 +38,7 @@ def fork_supervisor(folder, body):
         os.close(lock)
         return pid, ended
     try:
+        gc.disable()  # it would touch, and so copy, all pages that we share with the agent
         os.setsid()
         _leave_agent({lock, held})
         write_all(lock, json.dumps(identity()).encode("ascii"))

@@ -1,8 +1,6 @@
 """What can be asked of the agent: one method an operation."""
 
 import os
-import py_compile
-import zipfile
 
 import facts
 from attempts import Attempts, remove_tree
@@ -225,6 +223,9 @@ def unpack_helpers(place):
     target = place.helpers()
     if os.path.isdir(target):
         return
+    import py_compile  # here: needed once per version
+    import zipfile
+
     temporary = "{}.{}.tmp".format(target, os.getpid())
     os.makedirs(temporary, exist_ok=True)
     with zipfile.ZipFile(place.pyz) as bundle:

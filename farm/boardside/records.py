@@ -9,13 +9,25 @@ import stat
 from output import cut_middle
 from wire import sync_folder, write_all
 
+RESERVE = 4096  # room for exit.json, taken before the payload can fill the disk
 EVENTS_LIMIT = 16 * 1024 * 1024
 MOST_ARTIFACTS = 10000
 FULL_BYTES = 65536  # less free space than this is a full disk
 DURABLE_AFTER_S = 1.0
 """Attempts longer than this get their logs and artifacts fsynced too. Shorter ones are cheaper
 to repeat than to sync, and a power cut shows: exit.json holds the hashes."""
+UNKEPT_NAME = re.compile("[\x00-\x1f\x7f\ud800-\udfff\\\\]")
+GLOB_PARTS = re.compile(r"(\*\*/|\*\*|\*|\?)")
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def take_reserve(folder):
+    """Make the file that becomes exit.json. Its bytes are the file system's promise of room."""
+    fd = os.open(folder + "/exit.json.tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        write_all(fd, b" " * RESERVE)
+    finally:
+        os.close(fd)
 
 
 def is_disk_full(folder):
@@ -27,7 +39,7 @@ def is_disk_full(folder):
 def glob_pattern(glob):
     """A glob as a regular expression: ``**`` crosses folders, ``*`` and ``?`` do not."""
     parts = []
-    for piece in re.split(r"(\*\*/|\*\*|\*|\?)", glob):
+    for piece in GLOB_PARTS.split(glob):
         known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
         parts.append(known.get(piece, re.escape(piece)))
     return re.compile("(?s)\\A" + "".join(parts) + "\\Z")
@@ -37,7 +49,12 @@ def find_artifacts(folder, globs):
     """Files below `folder` that a glob names, and those left out with the reason."""
     patterns = [glob_pattern(glob) for glob in globs]
     found, skipped = [], []
-    for base, folders, names in os.walk(folder):
+
+    def note(error):
+        path = error.filename[len(folder) + 1:]
+        skipped.append({"path": ascii(path)[1:-1], "reason": error.strerror})
+
+    for base, folders, names in os.walk(folder, onerror=note):
         folders.sort()
         for name in sorted(names) + folders:
             path = os.path.join(base, name)
@@ -59,7 +76,7 @@ def _refusal(path, relative, patterns, count):
         return "a symbolic link"
     if not stat.S_ISREG(mode):
         return "no regular file"
-    if re.search("[\x00-\x1f\x7f\ud800-\udfff\\\\]", relative):
+    if UNKEPT_NAME.search(relative):
         return "a name with characters that are not kept"
     if not any(pattern.match(relative) for pattern in patterns):
         return "no artifact by the payload's manifest"
@@ -95,7 +112,7 @@ def write_exit(folder, job, record, cuts):
     except OSError as error:
         # No room even for the list of files: say so in what the reserve holds.
         record["ended_by"], record["message"] = "full", str(error)
-        record["files"] = record["files"][:2]
+        record["files"] = record["files"][:3]
         _write_reserved(folder, record)
 
 
@@ -120,12 +137,16 @@ def _file_records(folder, job, cuts, is_durable):
 
 
 def _write_reserved(folder, record):
-    """Write into the blocks allocated at the start, then rename: never half an exit.json."""
+    """Write into the space taken at the start, then rename: never half an exit.json.
+
+    Blanks after JSON are JSON: filling the reserve is cheaper than cutting the file.
+    """
     data = json.dumps(record, separators=(",", ":")).encode("ascii")
     fd = os.open(folder + "/exit.json.tmp", os.O_WRONLY)
     try:
-        write_all(fd, data)
-        os.ftruncate(fd, len(data))
+        write_all(fd, data + b" " * max(0, RESERVE - len(data)))
+        if os.fstat(fd).st_size > max(RESERVE, len(data)):  # a longer try failed before
+            os.ftruncate(fd, max(RESERVE, len(data)))
         os.fsync(fd)
     finally:
         os.close(fd)

@@ -29,8 +29,7 @@ from farm.model.measurement import ClockExchange
 from farm.model.payload import Payload
 
 REMOVE_AFTER_S = 1.0
-REPLY_S = 10.0
-"""How much longer than the board we wait: the board's own time limit should speak first."""
+REPLY_S = 10.0  # how much longer than the board we wait: its own time limit should speak first
 REQUEST_S = 30.0
 NOT_FOUND = (126, 127)  # POSIX shells: found but not executable, not found
 

@@ -17,6 +17,7 @@ from farm.interfaces.transport import Stream, Transport
 LONGEST_LINE = 16 * 1024 * 1024
 _LAST_WORDS = 4000
 _CLOSE_S = 5.0
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
 
 
 class AgentChannel:
@@ -88,9 +89,8 @@ class AgentChannel:
         request = {"id": self._last_id, "op": op, **fields}
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[self._last_id] = (op, future)
-        line = json.dumps(request, separators=(",", ":"), ensure_ascii=True) + "\n"
         try:
-            self._opened().write(line.encode("ascii"))
+            self._opened().write(_encode(request).encode("ascii") + b"\n")
         except BoardError:
             del self._waiting[self._last_id]
             raise

@@ -107,26 +107,33 @@ async def _take(future: asyncio.Future[Answer], *sinks: Callable[[bytes], object
 
 
 def _commit(folder: Path, small: Mapping[PurePosixPath, bytes], large: list[Path]) -> None:
-    """Write, fsync and rename everything, then fsync the folders: all there, or told."""
-    folders = {folder.parent, folder}
+    """Write and rename everything, fsync the files, then the folders: all there, or told."""
     folder.mkdir(parents=True, exist_ok=True)
-    parts = list(large)
-    for path, data in small.items():
-        target = folder / path
-        if len(path.parts) > 1:
-            target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(target.name + ".part")
-        part.write_bytes(data)
-        parts.append(part)
-    for part in parts:
-        _sync(part)
-        part.replace(part.with_name(part.name.removesuffix(".part")))
-        for parent in part.parents:
-            if parent == folder:
-                break
-            folders.add(parent)
+    folders = {folder.parent: None, folder: None}
+    for path in [*small, *(PurePosixPath(part.relative_to(folder)) for part in large)]:
+        folders.update({folder / parent: None for parent in path.parents})
     for each in folders:
+        each.mkdir(parents=True, exist_ok=True)
+    for part in large:
+        target = part.with_name(part.name.removesuffix(".part"))
+        part.replace(target)
+        _sync(target)
+    for path, data in small.items():
+        fd = os.open(folder / path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        try:
+            _write(fd, data)
+            if data:  # an empty file is all in its folder
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+    for each in reversed(folders):
         _sync(each)
+
+
+def _write(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def _sync(path: Path) -> None:
