@@ -145,6 +145,20 @@ class FileTests(RigTests):
             )
             demand("read-only" in str(error).lower(), f"that it is read-only: {error}")
 
+    async def test_get_into_a_place_that_cannot_be_written(self) -> None:
+        """TransferError that names it; the link goes on."""
+        with _local() as local:
+            (local / "file").write_text("")
+            async with self.connected() as (rig, transport):
+                await transport.put({"a": b"1"}, rig.scratch, timeout_s=BOUND_S)
+                target = local / "file" / "below"
+                error = await demand_error(
+                    TransferError,
+                    transport.get(f"{rig.scratch}/a", target, timeout_s=BOUND_S),
+                )
+                demand(str(target) in str(error), f"the path in {error}")
+                demand_equal(await text_of(transport, "echo on"), "on\n", "stdout")
+
     async def test_get_what_is_not_there(self) -> None:
         """TransferError; the local target is not made."""
         with _local() as local:

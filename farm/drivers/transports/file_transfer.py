@@ -11,6 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -168,7 +169,8 @@ async def get_file(link: Link, path: str, target: Path, timeout_s: float) -> Non
                 step, f"{target} cannot be written: {exc}", board=link.board
             ) from exc
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
 class _Inflow:
