@@ -44,7 +44,7 @@ class RunServices:
     progress: Progress
     clock: Clock
     originals: Mapping[str, PowerModeState]
-    open_trace: Callable[[Path], TraceSink]
+    open_trace: Callable[[Path, str], TraceSink]
     read_trace: Callable[[Path], PowerTrace | None]
 
     def tell(

@@ -160,7 +160,7 @@ class TrialRunner:
 
     async def _start(self, evidence: Evidence) -> None:
         if self._feed is not None and evidence.sink is None:
-            evidence.sink = self._services.open_trace(evidence.folder)
+            evidence.sink = self._services.open_trace(evidence.folder, self._feed.spec.name)
             self._feed.sinks.append(evidence.sink)
         with self._step(evidence.steps, "start"):
             evidence.status = await self._session.agent.start(self._job(evidence))

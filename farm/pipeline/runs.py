@@ -158,9 +158,9 @@ async def _execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> F
 TRACE_LOG = "power.jsonl"
 
 
-def _open_trace(folder: Path) -> TraceLog:
+def _open_trace(folder: Path, meter: str) -> TraceLog:
     folder.mkdir(parents=True, exist_ok=True)
-    return TraceLog(folder / TRACE_LOG)
+    return TraceLog(folder / TRACE_LOG, meter=meter)
 
 
 def _read_trace(folder: Path) -> PowerTrace | None:

@@ -15,7 +15,7 @@ from farm.reporting.data import ReportData, TraceExample
 from farm.reporting.html import render_report
 from farm.reporting.tables import DECIDED, published_rows, run_rows
 from farm.store.database import Store
-from farm.store.export import results_csv, results_frame, results_json
+from farm.store.export import results_csv, results_json, write_csv, write_parquet
 from farm.store.runs import RunInfo
 
 PUBLISHED = "published"
@@ -43,7 +43,10 @@ def export(results: Sequence[TrialResult], kind: str, output: Path | None) -> st
     if kind == "parquet":
         if output is None:
             raise ConfigError("parquet is no text: name a file with --output")
-        results_frame(results).to_parquet(output)
+        write_parquet(output, results)
+        return None
+    if kind == "csv" and output is not None:
+        write_csv(output, results)
         return None
     text = results_json(results) if kind == "json" else results_csv(results)
     if output is None:

@@ -208,7 +208,7 @@ class Lab:
             progress=NoView(),
             clock=clock,
             originals={},
-            open_trace=lambda _: ListSink(),
+            open_trace=lambda _folder, _meter: ListSink(),
             read_trace=lambda _: None,
         )
 
