@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -87,7 +88,7 @@ async def execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> Ru
         NoBoardReachedError: not one board could be reached.
         StoreError, ConfigError.
     """
-    with store.lock_run(run_id):
+    with store.lock_run(run_id), _host_log(store.run_folder(run_id)):
         work = asyncio.create_task(_execute(lab, store, run_id, progress))
         with _stopping_on_signals(work):
             try:
@@ -156,6 +157,7 @@ async def _execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> F
 
 
 TRACE_LOG = "power.jsonl"
+HOST_LOG = "farm.log"
 
 
 def _open_trace(folder: Path, meter: str) -> TraceLog:
@@ -181,6 +183,24 @@ def _payloads_of(lab: Lab, plan: Plan) -> dict[str, Payload]:
             )
         payloads[cell.payload] = payload
     return payloads
+
+
+@contextlib.contextmanager
+def _host_log(folder: Path) -> Iterator[None]:
+    """Keep what farm's and its libraries' loggers say in the run's folder, off the terminal."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handler = logging.FileHandler(folder / HOST_LOG, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root, noisy = logging.getLogger(), logging.getLogger("asyncssh")
+    before = noisy.level
+    root.addHandler(handler)
+    noisy.setLevel(logging.WARNING)  # it tells of every channel at INFO
+    try:
+        yield
+    finally:
+        noisy.setLevel(before)
+        root.removeHandler(handler)
+        handler.close()
 
 
 @contextlib.contextmanager
