@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-FOLDER = Path(os.environ.get("FARM_BENCHMARK_RESULTS", "benchmark-results"))
+FOLDER = Path(os.environ.get("FARM_BENCHMARK_RESULTS", "results/benchmarks"))
 
 
 @dataclass(slots=True)
