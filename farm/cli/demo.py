@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from farm.cli.output import print_table
+from farm.cli.output import plain, print_table
 
 
 def run_demo(out: Path, *, plain_lines: bool) -> None:
@@ -42,5 +42,5 @@ def run_demo(out: Path, *, plain_lines: bool) -> None:
     typer.echo(f"The figures are simulated. Look around: `farm runs show -w {out}`.")
     if not end.is_complete:
         for fault in end.faults:
-            typer.echo(fault, err=True)
+            typer.echo(plain(fault), err=True)
         raise typer.Exit(1)

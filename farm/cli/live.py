@@ -4,7 +4,7 @@ import contextlib
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
@@ -12,14 +12,16 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.output import plain
+from farm.cli.output import one_line
 from farm.cli.plan_view import duration
 from farm.interfaces.sinks import Progress, RunEvent, TrialProgress
 from farm.model.attempt import TrialState
 from farm.model.parameters import parameters_text
-from farm.model.plan import Plan
+from farm.model.plan import Lane, Plan
 
 SHOWN_EVENTS = 6
+PLAN_WEIGHT = 0.1
+"""How much of a lane's estimate counts as seen at the planned pace: damps the first trials."""
 QUIET = ("trial_prepare", "trial_start", "original_state", "temperature")
 FINAL = (TrialState.DONE, TrialState.FAILED, TrialState.UNSUPPORTED, TrialState.SKIPPED)
 
@@ -30,6 +32,8 @@ class BoardRow:
 
     total: int
     ended: int = 0
+    ended_before: int = 0
+    last_end_s: float = 0.0
     bad: int = 0
     state: str = "waiting"
     mode: str = ""
@@ -41,17 +45,23 @@ class BoardRow:
 class RunView(Progress):
     """Keeps the rows; `LiveView` and `PlainView` show them."""
 
-    def __init__(self, plan: Plan, known: Mapping[str, TrialProgress]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        known: Mapping[str, TrialProgress],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.plan = plan
         self.rows = {lane.board: BoardRow(len(lane.trials)) for lane in plan.lanes}
         self.trials = {trial.trial_id: trial for trial in plan.trials}
         self.events: deque[RunEvent] = deque(maxlen=SHOWN_EVENTS)
-        self.begin_s = time.monotonic()
-        self.ended_before = 0
+        self._now = now
+        self.begin_s = now()
         for trial_id, progress in known.items():
             if progress.state in FINAL and trial_id in self.trials:
                 self._count(trial_id, progress.state)
-                self.ended_before += 1
+        for row in self.rows.values():
+            row.ended_before, row.last_end_s = row.ended, self.begin_s
 
     @property
     def total(self) -> int:
@@ -64,24 +74,26 @@ class RunView(Progress):
         return sum(row.ended for row in self.rows.values())
 
     def eta_s(self) -> float:
-        """Seconds to the end: the plan's estimate, corrected by this run's own pace."""
-        slowest = max((lane for lane in self.plan.lanes), key=self._left_s, default=None)
-        if slowest is None:
-            return 0.0
-        elapsed_s = time.monotonic() - self.begin_s
-        done = self.ended - self.ended_before
-        share = done / max(1, self.total - self.ended_before)
-        planned = self._left_s(slowest)
-        if share <= 0.05:  # noqa: PLR2004 - too little seen for a pace
-            return max(0.0, planned - elapsed_s if done == 0 else planned)
-        return elapsed_s / share * (1 - share)
+        """Seconds to the end: lanes run at once, so what the slowest of them still needs."""
+        now_s = self._now()
+        return max((self._left_s(lane, now_s) for lane in self.plan.lanes), default=0.0)
 
-    def _left_s(self, lane: object) -> float:
-        from farm.model.plan import Lane
+    def _left_s(self, lane: Lane, now_s: float) -> float:
+        """The plan's estimate of what is left, at the pace that this lane has shown.
 
-        assert isinstance(lane, Lane)  # noqa: S101 - narrows the type for `max`
+        Taken at the end of its last trial and counted down from there: it never rises while
+        nothing happens, and one slow trial does not upset a night's estimate.
+        """
         row = self.rows[lane.board]
-        return lane.estimate_s * (1 - row.ended / max(1, row.total))
+        if row.ended >= row.total:
+            return 0.0
+        each_s = lane.estimate_s / row.total
+        seen_s = row.last_end_s - self.begin_s
+        planned_s = each_s * (row.ended - row.ended_before)
+        trusted_s = PLAN_WEIGHT * lane.estimate_s
+        pace = (seen_s + trusted_s) / (planned_s + trusted_s) if trusted_s > 0 else 1.0
+        left_s = each_s * (row.total - row.ended) * pace
+        return max(0.0, left_s - (now_s - row.last_end_s))
 
     def event(self, event: RunEvent) -> None:
         """Take note of an event."""
@@ -99,18 +111,23 @@ class RunView(Progress):
             row.state = "preparing" if event.kind == "trial_prepare" else "running"
         elif event.kind == "trial_end":
             state = TrialState(str(event.data.get("state", "pending")))
-            row.state = "ready"
+            row.state, row.trial = "ready", ""
             if state in FINAL:
                 self._count(event.trial_id, state)
+        elif event.kind == "temperature":
+            celsius = event.data.get("celsius")
+            row.temperature_c = celsius if isinstance(celsius, float) else None
         elif event.kind in _STATES:
             row.state = _STATES[event.kind]
+            row.trial = ""
 
     def _count(self, trial_id: str, state: TrialState) -> None:
         row = self.rows[self.trials[trial_id].board]
         row.ended += 1
+        row.last_end_s = self._now()
         row.bad += state is TrialState.FAILED
         if row.ended == row.total:
-            row.state, row.trial = "finished", ""
+            row.state, row.mode, row.trial = "finished", "", ""
 
     def watts(self, board: str, power_w: float) -> None:
         """The newest socket power of a board."""
@@ -132,52 +149,78 @@ class LiveView(RunView):
 
     def __init__(self, plan: Plan, known: Mapping[str, TrialProgress], console: Console) -> None:
         super().__init__(plan, known)
+        self.console = console
         self.live = Live(
             get_renderable=self.render, console=console, refresh_per_second=4, transient=False
         )
 
     def render(self) -> RenderableType:
-        """The whole view."""
-        table = Table(expand=True, pad_edge=False)
-        for name, justify in _COLUMNS:
-            table.add_column(name, justify="right" if justify else "left", no_wrap=True)
-        shown = list(self.rows.items())
-        room = max(5, self.live.console.height - SHOWN_EVENTS - 8)
-        for board, row in shown[:room]:
-            bad = f" ({row.bad} failed)" if row.bad else ""
-            watts = "" if row.power_w is None else f"{row.power_w:.1f}"
-            style = _STYLES.get(row.state, "")
-            table.add_row(
-                plain(board),
-                Text(row.state, style=style),
-                row.mode,
-                f"{row.ended}/{row.total}{bad}",
-                watts,
-                plain(row.trial),
+        """The whole view. Drawn by a thread of rich's: works on copies of what may grow."""
+        table = Table(expand=True)
+        for name, is_number, ratio in _COLUMNS:
+            table.add_column(
+                name,
+                justify="right" if is_number else "left",
+                ratio=ratio,
+                no_wrap=True,
+                overflow="ellipsis",
             )
-        if len(shown) > room:
-            table.add_row(f"... {len(shown) - room} more")
-        total_w = sum(row.power_w or 0.0 for row in self.rows.values())
-        head = Text(
-            f"{self.plan.sweep.name}   {self.ended}/{self.total} trials   "
-            f"{total_w:.1f} W   about {duration(self.eta_s())} left",
-            style="bold",
-        )
+        room = max(5, self.console.height - SHOWN_EVENTS - 8)
+        shown, more = self._chosen(room)
+        for board, row in shown:
+            table.add_row(*_cells(board, row))
+        if more:
+            table.add_row(f"... {more} more")
         lines = [
             Text(f"{e.time:%H:%M:%S} {_line(e)}", no_wrap=True, overflow="ellipsis", style="dim")
-            for e in self.events
+            for e in tuple(self.events)
         ]
-        return Group(head, table, *lines)
+        return Group(Text(self.head(), style="bold"), table, *lines)
+
+    def head(self) -> str:
+        """The line of totals."""
+        total_w = sum(row.power_w or 0.0 for row in self.rows.values())
+        bad = sum(row.bad for row in self.rows.values())
+        parts = [one_line(self.plan.sweep.name), f"{self.ended}/{self.total} trials"]
+        parts += [f"{bad} failed"] if bad else []
+        parts += [f"{total_w:.1f} W", f"about {duration(self.eta_s())} left"]
+        return "   ".join(parts)
+
+    def _chosen(self, room: int) -> tuple[list[tuple[str, BoardRow]], int]:
+        """The rows that fit, those at work before those that wait or are through."""
+        rows = list(self.rows.items())
+        if len(rows) <= room:
+            return rows, 0
+        by_interest = sorted(rows, key=lambda one: one[1].state in _DULL)
+        names = {board for board, _ in by_interest[:room]}
+        return [one for one in rows if one[0] in names], len(rows) - room
 
 
-_COLUMNS = (
-    ("board", False),
-    ("state", False),
-    ("mode", False),
-    ("trials", True),
-    ("W", True),
-    ("now", False),
+def _cells(board: str, row: BoardRow) -> list[Text]:
+    """A row of the table. `Text`, not str: rich would take brackets in names for markup."""
+    bad = f" ({row.bad} failed)" if row.bad else ""
+    return [
+        Text(one_line(board)),
+        Text(row.state, style=_STYLES.get(row.state, "")),
+        Text(one_line(row.mode)),
+        Text(f"{row.ended}/{row.total}{bad}"),
+        Text("" if row.power_w is None else f"{row.power_w:.1f}"),
+        Text("" if row.temperature_c is None else f"{row.temperature_c:.0f}"),
+        Text(one_line(row.trial)),
+    ]
+
+
+# name, is a number, share of the room that is left over
+_COLUMNS: tuple[tuple[str, bool, int | None], ...] = (
+    ("board", False, None),
+    ("state", False, None),
+    ("mode", False, None),
+    ("trials", True, None),
+    ("W", True, None),
+    ("°C", True, None),
+    ("now", False, 1),
 )
+_DULL = ("waiting", "finished", "restored")
 _STYLES = {"running": "green", "lost": "red", "retrying": "yellow", "not restored": "red"}
 
 
@@ -200,7 +243,7 @@ def _line(event: RunEvent) -> str:
         verdict = event.data.get("verdict")
         what = str(event.data.get("state", "")) + (f" ({verdict})" if verdict else "")
     text = f" - {event.text}" if event.text else ""
-    return plain(f"{event.board:12} {what:16} {event.trial_id}{text}")
+    return one_line(f"{event.board:12} {what:16} {event.trial_id}{text}")
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from farm.cli import boards, payloads, results, runs, sim, workspace
+from farm.cli.output import plain
 from farm.errors import FarmError
 
 app = typer.Typer(
@@ -49,7 +50,7 @@ def main() -> None:
     try:
         app()
     except FarmError as error:
-        typer.echo(f"farm: {error}", err=True)
+        typer.echo(plain(f"farm: {error}"), err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader (head, less) has gone: no fault of the command.

@@ -7,12 +7,21 @@ from collections.abc import Iterable, Sequence
 import typer
 
 PIPE_WIDTH = 400
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # escapes, carriage returns
+    r"\u200e\u200f\u202a-\u202e\u2066-\u2069"  # turn the direction of what follows
+    r"\ud800-\udfff]"  # halves of characters, which cannot be printed
+)
 
 
 def plain(text: object) -> str:
     """`text` without control characters: a board's output must not drive the terminal."""
     return _CONTROL.sub("?", str(text))
+
+
+def one_line(text: object) -> str:
+    """`plain` on one line: a board's output must not look like another line of ours."""
+    return plain(re.sub(r"[\t\n\u2028\u2029]+", " ", str(text)))
 
 
 def print_json(value: object) -> None:
@@ -27,17 +36,18 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
     from rich.text import Text
 
     texts = [[plain(cell) for cell in row] for row in rows]
-    table = Table(title=title or None, title_justify="left")
+    table = Table(title=Text(plain(title)) if title else None, title_justify="left")
     for index, name in enumerate(columns):
         is_number = all(_is_number(row[index]) for row in texts) and bool(texts)
         table.add_column(name, justify="right" if is_number else "left")
     for row in texts:
         table.add_row(*(Text(cell) for cell in row))
     # A file or a pipe has no width: lines there are as long as the table needs.
-    Console(width=None if _is_terminal() else PIPE_WIDTH).print(table)
+    Console(width=None if is_terminal() else PIPE_WIDTH).print(table)
 
 
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """True when stdout is a terminal."""
     import sys
 
     return sys.stdout.isatty()

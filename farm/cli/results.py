@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from farm.cli.options import JsonOption, RunArgument, WorkspaceOption
-from farm.cli.output import print_json, print_table
+from farm.cli.output import is_terminal, plain, print_json, print_table
 
 
 def results(
@@ -31,12 +31,15 @@ def results(
     if json or format != "table":
         text = export(found, "json" if json else format, output)
         if text is not None:
-            typer.echo(text, nl=False)
+            # A terminal would obey what a board wrote; a file or a pipe gets it as it is.
+            typer.echo(plain(text) if is_terminal() else text, nl=False)
         return
-    from farm.reporting.tables import cell_rows, trial_rows
+    from farm.reporting.tables import cell_rows, fixed_lines, trial_rows
 
     columns, rows = trial_rows(found) if trials else cell_rows(found)
     print_table("", columns, rows)
+    for line in [] if trials else fixed_lines(found):
+        typer.echo(plain(f"the same in all cells of {line}"))
 
 
 def compare(
