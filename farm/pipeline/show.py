@@ -16,6 +16,7 @@ from farm.reporting.html import render_report
 from farm.reporting.tables import DECIDED, published_rows, run_rows
 from farm.store.database import Store
 from farm.store.export import results_csv, results_json, write_csv, write_parquet
+from farm.store.failures import file_errors
 from farm.store.runs import RunInfo
 
 PUBLISHED = "published"
@@ -51,7 +52,8 @@ def export(results: Sequence[TrialResult], kind: str, output: Path | None) -> st
     text = results_json(results) if kind == "json" else results_csv(results)
     if output is None:
         return text if text.endswith("\n") else text + "\n"
-    output.write_text(text, "utf-8")
+    with file_errors(output):
+        output.write_text(text, "utf-8")
     return None
 
 
@@ -74,7 +76,7 @@ def comparison(
 
 
 def write_report(store: Store, run_id: str, output: Path | None) -> Path:
-    """Write the report of a run; returns its path. Raises StoreError, OSError."""
+    """Write the report of a run; returns its path. Raises StoreError."""
     results = store.results(run_id)
     info = store.run(run_id)
     data = ReportData(
@@ -90,8 +92,10 @@ def write_report(store: Store, run_id: str, output: Path | None) -> Path:
         trace=_trace_example(store, run_id),
     )
     path = output or store.run_folder(run_id) / "report.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_report(data), "utf-8")
+    text = render_report(data)
+    with file_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8", errors="replace")
     return path
 
 

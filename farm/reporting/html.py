@@ -10,10 +10,11 @@ from farm.model.attempt import TrialState
 from farm.model.record import Source
 from farm.reporting.data import ReportData
 from farm.reporting.plots import Plot, pareto_plots, trace_plot
-from farm.reporting.tables import DECIDED, cell_rows, open_rows, published_rows
+from farm.reporting.tables import DECIDED, cell_rows, fixed_lines, open_rows, published_rows
 
 SHOWN_EVENTS = ("retry", "board_lost", "restore_failed", "idle_drift", "not_settled")
 EVENT_LIMIT = 200
+DOUBT_LIMIT = 300
 
 
 def render_report(data: ReportData) -> str:
@@ -31,6 +32,7 @@ def render_report(data: ReportData) -> str:
     states = Counter(result.state for result in data.results)
     sources = sorted({result.source for result in data.results if result.source is not None})
     events = [event for event in data.events if event.kind in SHOWN_EVENTS]
+    doubtful = [one for one in data.results if one.verdict and one.verdict.reasons]
     return template.render(
         data=data,
         sources=sources,
@@ -38,13 +40,15 @@ def render_report(data: ReportData) -> str:
         states={state.value: states[state] for state in TrialState if states[state]},
         cell_columns=cell_columns,
         cells=cells,
+        fixed=fixed_lines(data.results),
         published_columns=published_columns,
         published=published,
         plots=[(plot, _markup(plot)) for plot in plots],
         open_count=sum(one.state not in DECIDED for one in data.results),
         open_columns=open_columns,
         open_trials=open_trials,
-        doubtful=[one for one in data.results if one.verdict and one.verdict.reasons],
+        doubtful=doubtful[:DOUBT_LIMIT],
+        more_doubtful=max(0, len(doubtful) - DOUBT_LIMIT),
         events=events[:EVENT_LIMIT],
         more_events=max(0, len(events) - EVENT_LIMIT),
     )

@@ -1,12 +1,13 @@
 """Results as columns and rows of text: for the terminal, and for the report."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from farm.analysis.cells import CellSummary, summarise_cells
 from farm.analysis.compare import Comparison, RunComparison
 from farm.analysis.statistics import Summary
 from farm.model.attempt import TrialState
-from farm.model.parameters import parameters_text
+from farm.model.parameters import canonical_json, parameters_text
 from farm.model.result import TrialResult
 from farm.reporting.figures import UNKNOWN, main_metric, mean_and_spread, number, percent
 
@@ -100,8 +101,8 @@ def published_rows(comparisons: Sequence[Comparison]) -> Table:
 
 def run_rows(comparisons: Sequence[RunComparison]) -> Table:
     """A row a quantity of a cell in two runs; what only one of them has is said."""
-    columns = ["board", "payload", "parameters", "mode", "quantity", "first", "second"]
-    columns += ["unit", "difference", "95 %", "significant"]
+    columns = ["board", "payload", "parameters", "mode", "source", "quantity", "first"]
+    columns += ["second", "unit", "difference", "95 %", "significant"]
     rows: list[list[object]] = []
     for pair in comparisons:
         cell = pair.a or pair.b
@@ -109,6 +110,7 @@ def run_rows(comparisons: Sequence[RunComparison]) -> Table:
             continue
         head: list[object] = [cell.board or cell.profile, cell.payload]
         head += [parameters_text(cell.parameters), cell.power_mode]
+        head.append(cell.source.value if cell.source else UNKNOWN)
         if pair.a is None or pair.b is None:
             only = "the second" if pair.a is None else "the first"
             rows.append([*head, f"only in {only}", *[UNKNOWN] * 6])
@@ -145,22 +147,42 @@ def open_rows(results: Sequence[TrialResult]) -> Table:
     return columns, rows
 
 
-def _varied(cells: Sequence[CellSummary]) -> dict[str, set[str]]:
-    """By payload the parameters that differ between its cells: the others say nothing."""
-    seen: dict[str, dict[str, set[object]]] = {}
+def fixed_lines(results: Sequence[TrialResult]) -> list[str]:
+    """What `cell_rows` leaves out: parameters that are the same in all of a profile's cells."""
+    cells = summarise_cells(results)
+    varied = _varied(cells)
+    lines = {}
     for cell in cells:
-        values = seen.setdefault(cell.payload, {})
+        names = set(cell.parameters) - varied[cell.profile, cell.payload]
+        if names and varied[cell.profile, cell.payload]:
+            text = parameters_text({name: cell.parameters[name] for name in names})
+            lines[cell.profile, cell.payload] = f"{cell.profile}, {cell.payload}: {text}"
+    return list(lines.values())
+
+
+def _varied(cells: Sequence[CellSummary]) -> dict[tuple[str, str], set[str]]:
+    """By profile and payload the parameters that differ between its cells."""
+    seen: dict[tuple[str, str], dict[str, set[str]]] = {}
+    count = Counter((cell.profile, cell.payload) for cell in cells)
+    given: Counter[tuple[str, str, str]] = Counter()
+    for cell in cells:
+        values = seen.setdefault((cell.profile, cell.payload), {})
         for name, value in cell.parameters.items():
-            values.setdefault(name, set()).add(value)
+            values.setdefault(name, set()).add(canonical_json(value))
+            given[cell.profile, cell.payload, name] += 1
     return {
-        payload: {name for name, values in names.items() if len(values) > 1}
-        for payload, names in seen.items()
+        key: {
+            name
+            for name, values in names.items()
+            if len(values) > 1 or given[*key, name] < count[key]
+        }
+        for key, names in seen.items()
     }
 
 
-def _parameters(cell: CellSummary, varied: dict[str, set[str]]) -> str:
-    names = varied[cell.payload] or set(cell.parameters)
-    return parameters_text({name: cell.parameters[name] for name in sorted(names)})
+def _parameters(cell: CellSummary, varied: dict[tuple[str, str], set[str]]) -> str:
+    names = (varied[cell.profile, cell.payload] or set(cell.parameters)) & set(cell.parameters)
+    return parameters_text({name: cell.parameters[name] for name in names})
 
 
 def _mean(summary: Summary | None) -> float | None:
