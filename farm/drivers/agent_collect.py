@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from farm.drivers.agent_answers import Answer
 from farm.drivers.agent_channel import AgentChannel
-from farm.errors import CommandTimeoutError, TransferError
+from farm.errors import CommandTimeoutError, StoreError, TransferError
 from farm.interfaces.agent import AttemptExit
 from farm.model.attempt import FileRecord
 
@@ -34,7 +34,8 @@ async def collect(
 ) -> tuple[FileRecord, ...]:
     """Write all files of `exited` below `folder`; contents in `inline` are not asked for again.
 
-    Raises TransferError when a file is not what the exit record says.
+    Raises TransferError when a file is not what the exit record says, StoreError when this
+    host cannot write it.
     """
     paths = [checked_path(file.path) for file in exited.files]
     if len(set(paths)) != len(paths):
@@ -51,8 +52,16 @@ async def collect(
     try:
         await asyncio.to_thread(_commit, folder, small, large)
     except OSError as error:
-        raise TransferError(_STEP, f"cannot write here: {error}") from error
+        raise _not_kept(folder, error) from error
     return exited.files
+
+
+def _not_kept(path: Path, error: OSError) -> StoreError:
+    """This host cannot keep it. Asking the board again would not help."""
+    return StoreError(
+        f"{path}: cannot write here: {error.strerror or error}. Nothing is lost: the board keeps "
+        "the files until `farm resume` has them"
+    )
 
 
 def _check(file: FileRecord, sha256: str) -> None:
@@ -77,7 +86,7 @@ async def _fetch(channel: AgentChannel, attempt_id: str, file: FileRecord, targe
                 await _take(asked.popleft(), out.write, digest.update)
             size = out.tell()
     except OSError as error:
-        raise TransferError(_STEP, f"cannot write {part}: {error}") from error
+        raise _not_kept(part, error) from error
     finally:
         for future in asked:
             if not future.cancel() and not future.cancelled():

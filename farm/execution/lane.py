@@ -1,12 +1,15 @@
 """One board's lane: its trials one after another, through lost links and failed attempts."""
 
+import asyncio
+import contextlib
 import logging
 import random
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from farm.errors import BoardError, PowerModeError, UnsupportedPowerModeError
+from farm.errors import BoardError, PowerModeError, StoreError, UnsupportedPowerModeError
 from farm.execution.equipment import BoardEquipment, RunServices
 from farm.execution.idle import IdleBaselines
 from farm.execution.retry import backoff_s
@@ -41,15 +44,21 @@ class LaneEnd:
 async def run_lane(
     equipment: BoardEquipment, services: RunServices, work: Sequence[Work]
 ) -> LaneEnd:
-    """Run a board's trials; never raises but for cancellation: other lanes must go on."""
+    """Run a board's trials; never raises but for cancellation: other lanes must go on.
+
+    A store that cannot be written ends the lane too. What its attempt left stays on the board,
+    where `farm resume` finds it.
+    """
     lane = _Lane(equipment, services)
     try:
         await lane.run(work)
     except BoardError as error:
-        return lane.gave_up(str(error.named(equipment.board.name)))
+        return await lane.gave_up(str(error.named(equipment.board.name)))
+    except StoreError as error:
+        return await lane.gave_up(f"{equipment.board.name}: {error}")
     except Exception as error:  # noqa: BLE001 - one board's fault must not end the others' night
         _log.exception("lane %s", equipment.board.name)
-        return lane.gave_up(f"{equipment.board.name}: internal error: {error!r}")
+        return await lane.gave_up(f"{equipment.board.name}: internal error: {error!r}")
     finally:
         await lane.close()
     return LaneEnd(equipment.board.name, was_reached=True)
@@ -63,11 +72,14 @@ class _Lane:
         self.runner = TrialRunner(self.session, services, self.idle)
         self.chance = random.Random(equipment.board.name)  # noqa: S311 - jitter, no secret
         self.was_reached = False
+        self.left: deque[Ticket] = deque()
 
     async def run(self, work: Sequence[Work]) -> None:
+        self.left.extend(Ticket(item.trial, item.attempts, item.left_open) for item in work)
         await self._patiently(self._open)
-        for item in work:
-            await self._decide(item)
+        while self.left:
+            await self._decide(self.left[0])
+            self.left.popleft()
         await self._patiently(self.idle.finish)
 
     async def close(self) -> None:
@@ -76,8 +88,18 @@ class _Lane:
             feed.on_watts.remove(self._show_watts)
         await self.session.close()
 
-    def gave_up(self, fault: str) -> LaneEnd:
+    async def gave_up(self, fault: str) -> LaneEnd:
+        """Tell why, and write it to each trial that is left: the morning asks there."""
         self.services.tell("board_lost", board=self.equipment.board.name, text=fault)
+        with contextlib.suppress(StoreError):  # of a full disk the end of the run tells
+            await asyncio.gather(
+                *(
+                    self.services.journal.set_trial_state(
+                        ticket.trial.trial_id, TrialState.PENDING, fault
+                    )
+                    for ticket in self.left
+                )
+            )
         return LaneEnd(self.equipment.board.name, self.was_reached, fault)
 
     async def _open(self) -> None:
@@ -94,17 +116,16 @@ class _Lane:
     def _show_watts(self, power_w: float) -> None:
         self.services.progress.watts(self.equipment.board.name, power_w)
 
-    async def _decide(self, item: Work) -> None:
+    async def _decide(self, ticket: Ticket) -> None:
         """Try a trial until it is done, failed or unsupported."""
-        ticket = Ticket(item.trial, item.attempts, item.left_open)
         state = TrialState.PENDING
         while state is TrialState.PENDING:
             try:
                 state = await self._patiently(lambda: self.runner.run(ticket))
             except UnsupportedPowerModeError as error:
-                state = await self._decide_without(item.trial, TrialState.UNSUPPORTED, error)
+                state = await self._decide_without(ticket.trial, TrialState.UNSUPPORTED, error)
             except PowerModeError as error:
-                state = await self._decide_without(item.trial, TrialState.FAILED, error)
+                state = await self._decide_without(ticket.trial, TrialState.FAILED, error)
 
     async def _decide_without(
         self, trial: Trial, state: TrialState, error: BoardError

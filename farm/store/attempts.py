@@ -36,6 +36,7 @@ def begin_attempt(connection: Connection, run_key: int, attempt: OpenAttempt) ->
         same = (True, attempt.trial_id, attempt.number)
         if (known.is_open, known.trial_id, known.number) != same:
             raise StoreError(f"attempt {attempt.attempt_id} is in the store already")
+        set_trial_state(connection, run_key, attempt.trial_id, TrialState.RUNNING, "")
         return
     of_trial = (TRIALS.c.run_key == run_key, TRIALS.c.trial_id == attempt.trial_id)
     trial = connection.execute(select(TRIALS.c.attempts).where(*of_trial)).one_or_none()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from farm.drivers.agent_collect import PIECE, checked_path
-from farm.errors import TransferError
+from farm.errors import StoreError, TransferError
 from farm.interfaces.agent import AttemptExit
 from farm.model.attempt import FileRecord
 from tests.boardside.local_board import Bench
@@ -74,5 +74,5 @@ async def test_collect_after_reconnect_fetches_again(board: Bench) -> None:
 async def test_host_folder_that_cannot_be_written_is_told(board: Bench, tmp_path: Path) -> None:
     exited = await board.run_script("a1", "echo hi")
     (tmp_path / "file").write_text("")
-    with pytest.raises(TransferError, match="cannot write here"):
+    with pytest.raises(StoreError, match="cannot write here.*farm resume"):
         await board.agent.collect(exited, tmp_path / "file" / "out")

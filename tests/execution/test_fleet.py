@@ -171,6 +171,9 @@ async def test_a_board_that_is_off_leaves_its_trials_pending_and_the_others_fini
     assert faults["a"] == ""
     assert faults["b"].startswith("b: connect: no route")
     assert len(lab.journal.texts("retry")) == lab.limits.connect_retries
+    states = {name: lab.journal.states.pop(name) for name in ("cbmaxn-r01", "cbmaxn-r02")}
+    assert set(states.values()) == {TrialState.PENDING}
+    assert {lab.journal.reasons[name] for name in states} == {faults["b"]}
     assert lab.journal.states == {"camaxn-r01": TrialState.DONE, "camaxn-r02": TrialState.DONE}
 
 
@@ -268,7 +271,9 @@ async def test_a_meter_that_does_not_answer_stops_its_board_with_the_reason(
     end = await run(lab, repeats=1)
     faults = {lane.board: lane.fault for lane in end.lanes}
     assert "plug-a: no answer" in faults["a"]
-    assert lab.journal.states == {"cbmaxn-r01": TrialState.DONE}
+    pending, done = TrialState.PENDING, TrialState.DONE
+    assert lab.journal.states == {"camaxn-r01": pending, "cbmaxn-r01": done}
+    assert lab.journal.reasons == {"camaxn-r01": faults["a"]}
 
 
 async def test_a_meter_that_falls_silent_never_gives_a_valid_result(tmp_path: Path) -> None:
