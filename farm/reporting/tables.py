@@ -1,17 +1,18 @@
 """Results as columns and rows of text: for the terminal, and for the report."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from farm.analysis.cells import CellSummary, summarise_cells
 from farm.analysis.compare import Comparison, RunComparison
 from farm.analysis.statistics import Summary
 from farm.model.attempt import TrialState
 from farm.model.parameters import canonical_json, parameters_text
+from farm.model.record import Scalar
 from farm.model.result import TrialResult
 from farm.reporting.figures import UNKNOWN, main_metric, mean_and_spread, number, percent
 
 Table = tuple[list[str], list[list[object]]]
+Kind = tuple[str, str]
 MILLI = 1000.0
 DECIDED = (TrialState.DONE, TrialState.UNSUPPORTED)
 
@@ -76,12 +77,17 @@ def published_rows(comparisons: Sequence[Comparison]) -> Table:
     columns = ["board", "parameters", "mode", "source", "n", "images/s", "printed", "off"]
     columns += ["W", "printed W", "off W", "mJ/image", "printed mJ", "off mJ"]
     rows: list[list[object]] = []
+    varied = _varied_values(
+        ((pair.published.profile, pair.published.payload), pair.published.parameters)
+        for pair in comparisons
+    )
     for pair in comparisons:
         cell, printed = pair.cell, pair.published
+        names = varied[printed.profile, printed.payload] or set(printed.parameters)
         rows.append(
             [
                 cell.board or cell.profile,
-                parameters_text(printed.parameters),
+                _chosen_text(printed.parameters, names),
                 cell.power_mode,
                 cell.source.value if cell.source else UNKNOWN,
                 cell.n_valid,
@@ -160,29 +166,35 @@ def fixed_lines(results: Sequence[TrialResult]) -> list[str]:
     return list(lines.values())
 
 
-def _varied(cells: Sequence[CellSummary]) -> dict[tuple[str, str], set[str]]:
-    """By profile and payload the parameters that differ between its cells."""
-    seen: dict[tuple[str, str], dict[str, set[str]]] = {}
-    count = Counter((cell.profile, cell.payload) for cell in cells)
-    given: Counter[tuple[str, str, str]] = Counter()
-    for cell in cells:
-        values = seen.setdefault((cell.profile, cell.payload), {})
-        for name, value in cell.parameters.items():
-            values.setdefault(name, set()).add(canonical_json(value))
-            given[cell.profile, cell.payload, name] += 1
+def _varied(cells: Sequence[CellSummary]) -> dict[Kind, set[str]]:
+    return _varied_values(((cell.profile, cell.payload), cell.parameters) for cell in cells)
+
+
+def _varied_values(given: Iterable[tuple[Kind, Mapping[str, Scalar]]]) -> dict[Kind, set[str]]:
+    """By profile and payload the parameters that differ, or that only some have."""
+    groups: dict[Kind, list[Mapping[str, Scalar]]] = {}
+    for kind, parameters in given:
+        groups.setdefault(kind, []).append(parameters)
+    return {kind: _differing(group) for kind, group in groups.items()}
+
+
+def _differing(group: Sequence[Mapping[str, Scalar]]) -> set[str]:
+    values: dict[str, list[str]] = {}
+    for parameters in group:
+        for name, value in parameters.items():
+            values.setdefault(name, []).append(canonical_json(value))
     return {
-        key: {
-            name
-            for name, values in names.items()
-            if len(values) > 1 or given[*key, name] < count[key]
-        }
-        for key, names in seen.items()
+        name for name, found in values.items() if len(set(found)) > 1 or len(found) < len(group)
     }
 
 
-def _parameters(cell: CellSummary, varied: dict[tuple[str, str], set[str]]) -> str:
-    names = (varied[cell.profile, cell.payload] or set(cell.parameters)) & set(cell.parameters)
-    return parameters_text({name: cell.parameters[name] for name in names})
+def _parameters(cell: CellSummary, varied: dict[Kind, set[str]]) -> str:
+    names = varied[cell.profile, cell.payload] or set(cell.parameters)
+    return _chosen_text(cell.parameters, names)
+
+
+def _chosen_text(parameters: Mapping[str, Scalar], names: set[str]) -> str:
+    return parameters_text({name: parameters[name] for name in names & set(parameters)})
 
 
 def _mean(summary: Summary | None) -> float | None:
