@@ -1,6 +1,5 @@
 """`farm plan`, `run`, `resume`, `runs`, `logs`."""
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -71,6 +70,8 @@ def resume(
 
 
 def _execute(lab: "Lab", store: "Store", run_id: str, *, plain_lines: bool) -> None:
+    import asyncio
+
     from farm.cli.live import open_view
     from farm.pipeline.runs import execute
 

@@ -1,6 +1,5 @@
 """`farm sim`, `farm demo`."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +35,8 @@ def down(workspace: WorkspaceOption = None) -> None:
 @sim.command("serve", hidden=True)
 def serve(workspace: WorkspaceOption = None) -> None:
     """Be the simulated lab, until SIGTERM or Ctrl-C. `farm sim up` starts this."""
+    import asyncio
+
     from farm.pipeline.lab import open_lab
     from farm.pipeline.sim import serve_lab
 
