@@ -112,13 +112,16 @@ class BoardSession:
         await self._drop_link()
 
     async def _give_back(self) -> None:
-        if self._original is None:
+        if self._original is None and self._agent is None:
             return
         if not self.is_open:
             await self.open()
-        await self.controller.restore(self._original)
-        self._services.tell("restored", board=self.board.name, text=self._original.name)
-        await self.agent.release_lease(self._services.run_id)
+        try:
+            if self._original is not None:
+                await self.controller.restore(self._original)
+                self._services.tell("restored", board=self.board.name, text=self._original.name)
+        finally:  # a board in the wrong mode is still no board that we work on
+            await self.agent.release_lease(self._services.run_id)
 
     async def _renew_lease(self) -> None:
         while True:

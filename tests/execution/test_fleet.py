@@ -309,3 +309,18 @@ async def test_boards_on_one_meter_take_turns(tmp_path: Path) -> None:
     assert len(spans) == 4
     for (_, ended), (started, _) in pairwise(spans):
         assert started >= ended
+
+
+async def test_a_board_that_cannot_be_put_back_is_told_and_given_back(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    board = lab.add("a", lambda _: GOOD)
+
+    async def refuse(_: object) -> None:
+        raise PowerModeError("power mode", "6 cores are online, not 4")
+
+    board.controller.restore = refuse  # type: ignore[method-assign, assignment]
+    await run(lab, modes=("MAXQ",), repeats=1)
+    (told,) = lab.journal.texts("restore_failed")
+    assert "a was not put back to MAXN" in told
+    assert "6 cores are online" in told
+    assert board.agent.lease is None
