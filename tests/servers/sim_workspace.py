@@ -56,6 +56,7 @@ class SimWorkspace:
             capture_output=True,
             text=True,
             timeout=timeout_s,
+            check=False,
             env={**os.environ, "COLUMNS": "200"},
         )
         text = done.stdout + done.stderr
@@ -68,6 +69,17 @@ class SimWorkspace:
             self.command("results", run, "--json"), capture_output=True, check=True, timeout=60
         )
         found: list[dict[str, object]] = json.loads(done.stdout)
+        return found
+
+    def show(self, run: str = "last") -> dict[str, object]:
+        """`farm runs show --json`."""
+        done = subprocess.run(
+            self.command("runs", "show", run, "--json"),
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
+        found: dict[str, object] = json.loads(done.stdout)
         return found
 
     def counted(self) -> list[str]:
@@ -94,9 +106,14 @@ class SimWorkspace:
             (folder / file).write_text(text)
 
 
+def private_network() -> str:
+    """The first three numbers of loopback addresses that nobody else is likely to use."""
+    return f"127.{10 + secrets.randbelow(240)}.{secrets.randbelow(250)}"
+
+
 def make_sim_workspace(root: Path, boards: int = 3, *, metered: bool = False) -> SimWorkspace:
     """Boards `sim-1` ... of generic-linux, the payload `counting`."""
-    net = f"127.{10 + secrets.randbelow(240)}.{secrets.randbelow(250)}"
+    net = private_network()
     names = tuple(f"sim-{number}" for number in range(1, boards + 1))
     lines = [
         "defaults: {user: farm, identity_file: .farm/sim/client_key, "
