@@ -1,7 +1,6 @@
 """The simulated lab as a process of its own."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import subprocess
@@ -16,6 +15,8 @@ from farm.simulation.lab import SimulatedLab
 UP_LIMIT_S = 60.0
 DOWN_LIMIT_S = 30.0
 POLL_S = 0.05
+_children: dict[int, subprocess.Popen[bytes]] = {}
+"""Labs that this process started, to be reaped when it stops them; others outlive it."""
 
 
 def lab_root(lab: Lab) -> Path:
@@ -61,11 +62,12 @@ def start_lab(lab: Lab) -> int:
     give_up_s = time.monotonic() + UP_LIMIT_S
     while not (root / "ready").exists():
         if process.poll() is not None or time.monotonic() > give_up_s:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            process.kill()
+            process.wait()
             last = (root / "log").read_text("utf-8", "replace").strip().splitlines()[-1:]
             raise FarmError(f"the simulated lab did not start: {' '.join(last)} (see {root}/log)")
         time.sleep(POLL_S)
+    _children[process.pid] = process
     return process.pid
 
 
@@ -81,13 +83,14 @@ def stop_lab(lab: Lab) -> bool:
             raise FarmError(f"the simulated lab (pid {pid}) does not stop")
         time.sleep(POLL_S)
     _pid_file(lab).unlink(missing_ok=True)
+    _children.pop(pid, None)
     return True
 
 
 def _is_alive(pid: int) -> bool:
     """Also reaps the process when it is our child."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
+    if pid in _children:
+        return _children[pid].poll() is None
     try:
         return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
