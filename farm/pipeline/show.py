@@ -11,6 +11,7 @@ from farm.errors import ConfigError
 from farm.model.attempt import AttemptRecord
 from farm.model.measurement import VerdictStatus
 from farm.model.result import TrialResult
+from farm.reporting.comparisons import published_data, run_data
 from farm.reporting.data import ReportData, TraceExample
 from farm.reporting.html import render_report
 from farm.reporting.tables import DECIDED, published_rows, run_rows
@@ -60,18 +61,19 @@ def export(results: Sequence[TrialResult], kind: str, output: Path | None) -> st
 def comparison(
     store: Store, run_id: str, other: str
 ) -> tuple[str, list[str], list[list[object]], list[dict[str, object]]]:
-    """A run against `published` or another run: title, columns, rows, and the same as data."""
+    """A run against `published` or another run: title, columns, rows, and the figures as data."""
     results = store.results(run_id)
     if other == PUBLISHED:
         pairs = compare_published(results, load_published())
         columns, rows = published_rows(pairs)
+        data = published_data(pairs)
         title = f"run {run_id} against published figures (source of each row is shown)"
     else:
         other_id = store.find_run(other)
         both = compare_runs(results, store.results(other_id))
         columns, rows = run_rows(both)
+        data = run_data(both)
         title = f"run {run_id} against run {other_id}"
-    data = [dict(zip(columns, row, strict=True)) for row in rows]
     return title, columns, rows, data
 
 

@@ -268,6 +268,11 @@ def test_two_runs_are_compared(lab: Path, run_id: str) -> None:
     assert "gflops" in answer.out
     data = json.loads(farm("compare", run_id, faster, "-w", lab, "--json").out)
     assert {row["source"] for row in data} == {"simulated"}
+    for row in data:
+        assert row["only_in"] is None
+        speed = next(one for one in row["differences"] if one["unit"] == "GFLOP/s")
+        assert speed["second"] - speed["first"] == pytest.approx(speed["difference"])
+        assert speed["second"] > speed["first"] > 0
 
 
 def test_a_run_without_published_cells_says_so(lab: Path, run_id: str) -> None:
