@@ -242,8 +242,8 @@ def _line(event: RunEvent) -> str:
     if event.kind == "trial_end":
         verdict = event.data.get("verdict")
         what = str(event.data.get("state", "")) + (f" ({verdict})" if verdict else "")
-    text = f" - {event.text}" if event.text else ""
-    return one_line(f"{event.board:12} {what:16} {event.trial_id}{text}")
+    rest = " - ".join(part for part in (event.trial_id, event.text) if part)
+    return one_line(f"{event.board:12} {what:16} {rest}")
 
 
 @contextlib.contextmanager

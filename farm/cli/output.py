@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import typer
 
 PIPE_WIDTH = 400
-UNBROKEN = 9
+UNBROKEN, LONGEST_WORD = 13, 24
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # escapes, carriage returns
     r"\u200e\u200f\u202a-\u202e\u2066-\u2069"  # turn the direction of what follows
@@ -46,19 +46,31 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
         show_edge=False,
         collapse_padding=True,
     )
+    floor = 0
     for index, name in enumerate(columns):
-        is_number = all(_is_number(row[index]) for row in texts) and bool(texts)
-        is_short = max(len(name), *(len(row[index]) for row in texts), 0) <= UNBROKEN
+        cells = [row[index] for row in texts]
+        is_number = all(map(_is_number, cells)) and bool(texts)
+        longest = max([name, *cells], key=len)
+        is_whole = len(longest) <= UNBROKEN
+        floor += 2 + (len(longest) if is_whole else _longest_word([name, *cells]))
         table.add_column(
             Text(name),
             justify="right" if is_number else "left",
-            no_wrap=is_short,  # a narrow terminal breaks long texts first
-            overflow="ellipsis" if is_short else "fold",
+            no_wrap=is_whole,  # a narrow terminal breaks long texts first
+            overflow="ellipsis" if is_whole else "fold",
         )
     for row in texts:
         table.add_row(*(Text(cell) for cell in row))
-    # A file or a pipe has no width: lines there are as long as the table needs.
-    Console(width=None if is_terminal() else PIPE_WIDTH).print(table)
+    # A file or a pipe has no width: lines there are as long as the table needs. A terminal too
+    # narrow even for the words breaks the lines itself: better than columns of single letters.
+    width = max(Console().width, floor) if is_terminal() else PIPE_WIDTH
+    Console(width=width).print(table)
+
+
+def _longest_word(texts: Iterable[str]) -> int:
+    return min(
+        LONGEST_WORD, max((len(word) for text in texts for word in text.split()), default=0)
+    )
 
 
 def is_terminal() -> bool:
