@@ -1,11 +1,21 @@
 """`farm boards`, `farm meters`."""
 
-from typing import Annotated
+import asyncio
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from farm.cli.options import JsonOption, WorkspaceOption
-from farm.cli.output import print_json, print_table
+from farm.cli.output import plain, print_json, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from farm.pipeline.boards import BoardAnswer
+
+SelectionArgument = Annotated[
+    list[str], typer.Argument(help="Names, globs, tag:T, profile:P, all.", metavar="BOARDS")
+]
 
 boards = typer.Typer(help="The boards of the inventory.", no_args_is_help=True)
 meters = typer.Typer(help="The meters of the inventory.", no_args_is_help=True)
@@ -42,6 +52,54 @@ def list_boards(
         for b in chosen
     ]
     print_table("", columns, rows)
+
+
+@boards.command("enroll")
+def enroll(
+    selection: SelectionArgument,
+    workspace: WorkspaceOption = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Trust what is shown, unasked.")] = False,
+) -> None:
+    """Learn boards' SSH host keys: shown to compare with the boards' own, then trusted."""
+    from farm.pipeline.boards import show_keys, trust
+    from farm.pipeline.lab import open_lab
+    from farm.planning.selection import select_boards
+
+    chosen = select_boards(open_lab(workspace).inventory.boards, selection)
+    answers = asyncio.run(show_keys(chosen))
+    _print_answers(answers)
+    shown = [one for one in answers if not one.fault]
+    if shown and (yes or typer.confirm("Are these the boards' own keys?", abort=True)):
+        for path in trust(shown):
+            typer.echo(f"wrote {path}")
+    _fail_if_any(answers)
+
+
+@boards.command("clean")
+def clean_boards(selection: SelectionArgument, workspace: WorkspaceOption = None) -> None:
+    """Free boards' disks of payloads they keep for the next run; they are pushed again."""
+    from farm.pipeline.boards import clean
+    from farm.pipeline.lab import open_lab
+    from farm.planning.selection import select_boards
+
+    lab = open_lab(workspace)
+    answers = asyncio.run(clean(lab, select_boards(lab.inventory.boards, selection)))
+    _print_answers(answers)
+    _fail_if_any(answers)
+
+
+def _print_answers(answers: "Sequence[BoardAnswer]") -> None:
+    for one in answers:
+        if not one.fault:
+            typer.echo(plain(f"{one.board.name} ({one.board.host}:{one.board.port}): {one.text}"))
+
+
+def _fail_if_any(answers: "Sequence[BoardAnswer]") -> None:
+    faults = [one.fault for one in answers if one.fault]
+    for fault in faults:
+        typer.echo(plain(fault), err=True)
+    if faults:
+        raise typer.Exit(1)
 
 
 @meters.command("list")

@@ -96,7 +96,9 @@ _PHASES: Mapping[object, AttemptPhase] = {
 def not_understood(op: str, what: str) -> AgentError:
     """The error for an answer that is none."""
     return AgentError(
-        op, f"the agent's answer makes no sense: {what[:200]}", remedy="farm boards doctor"
+        op,
+        f"the agent's answer makes no sense: {what[:200]}",
+        remedy="Does something else write to the board's stdout, or answer at its address?",
     )
 
 

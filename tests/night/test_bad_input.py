@@ -146,3 +146,26 @@ def test_no_board_at_all_ends_with_3_and_loses_nothing(workspace: SimWorkspace) 
     finally:
         workspace.farm("sim", "down")
     assert {one["state"] for one in workspace.results()} == {"done"}
+
+
+def test_a_board_is_enrolled_and_then_runs(workspace: SimWorkspace) -> None:
+    """What the message of an unknown host key tells to do does help; so does `boards clean`."""
+    known_hosts = workspace.root / ".farm" / "sim" / "known_hosts"
+    workspace.write_sweep("s", SWEEP)
+    workspace.farm("sim", "up")
+    try:
+        known_hosts.write_text("")
+        told = workspace.farm("run", "s", "--plain", status=3)
+        assert "`farm boards enroll sim-1`" in told
+        shown = workspace.farm("boards", "enroll", "sim-1", status=1)  # nobody answers yes
+        assert "ED25519 SHA256:" in shown.replace("ssh-ed25519", "ED25519")
+        assert known_hosts.read_text() == ""
+        assert str(known_hosts) in workspace.farm("boards", "enroll", "all", "--yes")
+        workspace.farm("resume", "last", "--plain")
+        assert {one["state"] for one in workspace.results()} == {"done"}
+        cleaned = workspace.farm("boards", "clean", "all")
+        assert cleaned.count("MB freed") == 2
+    finally:
+        workspace.farm("sim", "down")
+    assert "refused the connection" in workspace.farm("boards", "clean", "sim-1", status=1)
+    assert "refused the connection" in workspace.farm("boards", "enroll", "sim-1", status=1)
