@@ -26,7 +26,13 @@ def load_profile(path: Path) -> BoardProfile:
     """One profile. Raises ConfigError with every problem at its line and column."""
     document = load_document(path)
     profile = document.validate((), BoardProfile)
-    problems = [*_name_problems(document, profile, path.stem), *_mode_problems(document, profile)]
+    problems = [
+        *_name_problems(document, profile, path.stem),
+        *_mode_problems(document, profile),
+        *_peak_problems(document, profile),
+        *_gpu_problems(document, profile),
+        *_rail_problems(document, profile),
+    ]
     if problems:
         raise config_error(document.file, problems)
     return profile
@@ -53,9 +59,54 @@ def _mode_problems(document: Document, profile: BoardProfile) -> Iterable[Proble
         (("peaks", index, "power_mode"), peak.power_mode)
         for index, peak in enumerate(profile.peaks)
     ]
+    asked += [(("reboot_modes", index), name) for index, name in enumerate(profile.reboot_modes)]
     idle = profile.simulation.idle_w if profile.simulation else {}
     asked += [(("simulation", "idle_w", name), name or None) for name in idle]
     for place, name in asked:
         if name is not None and name not in names:
             at_key = place[-1] == name
             yield document.problem(place, unknown("power mode", name, names), at_key=at_key)
+
+
+def _peak_problems(document: Document, profile: BoardProfile) -> Iterable[Problem]:
+    """Two peaks for one precision, mode and engine: which of them would count?"""
+    seen = set()
+    for index, peak in enumerate(profile.peaks):
+        key = (peak.precision, peak.power_mode, peak.engine, peak.sparse)
+        if key in seen:
+            message = f"a peak of {peak.precision} for this power mode stands above already"
+            yield document.problem(("peaks", index, "precision"), message)
+        seen.add(key)
+
+
+def _gpu_problems(document: Document, profile: BoardProfile) -> Iterable[Problem]:
+    """Modes with more cores than the board has, or a mask that does not fit its GPU."""
+    gpu = profile.gpu
+    for index, mode in enumerate(profile.power_modes):
+        if (mode.online_cores or 0) > profile.cores:
+            message = f"the board has {profile.cores} cores"
+            yield document.problem(("power_modes", index, "online_cores"), message)
+        if gpu is None or gpu.mask_bits is None or mode.tpc_mask is None:
+            continue
+        if not 0 <= mode.tpc_mask < 1 << gpu.mask_bits:
+            message = f"the mask has more than the GPU's {gpu.mask_bits} bits"
+            yield document.problem(("power_modes", index, "tpc_mask"), message)
+        elif (gpu.tpcs_on(mode.tpc_mask) or 0) > (gpu.tpcs or gpu.mask_bits):
+            message = f"the mask leaves more TPCs on than the GPU's {gpu.tpcs}"
+            yield document.problem(("power_modes", index, "tpc_mask"), message)
+
+
+def _rail_problems(document: Document, profile: BoardProfile) -> Iterable[Problem]:
+    """Totals and aliases of rails that no chip has."""
+    if profile.rails is None:
+        return
+    names = [name for chip in profile.rails.chips for name in chip.rails]
+    asked: list[tuple[Location, str]] = [
+        (("rails", "totals", index, "rails", at), name)
+        for index, total in enumerate(profile.rails.totals)
+        for at, name in enumerate(total.rails)
+    ]
+    asked += [(("rails", "aliases", key), name) for key, name in profile.rails.aliases.items()]
+    for place, name in asked:
+        if name not in names:
+            yield document.problem(place, unknown("rail", name, names))

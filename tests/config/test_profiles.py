@@ -21,6 +21,19 @@ simulation:
   idle_w: {MAXN: 5, "": 3}
 """
 
+MORE = (
+    GOOD
+    + """\
+reboot_modes: [15W]
+gpu: {cores: 512, tpcs: 4, mask_bits: 8, source: a table}
+rails:
+  chips: [{name: ina, rails: [VDD_IN, VDD_CPU]}]
+  totals: [{rails: [VDD_IN], source: a table}]
+  aliases: {CPU: VDD_CPU}
+  source: a capture
+"""
+)
+
 
 def test_a_profile(tmp_path: Path) -> None:
     (tmp_path / "tx9.yaml").write_text(GOOD)
@@ -53,6 +66,39 @@ def test_a_profile(tmp_path: Path) -> None:
 def test_faults(tmp_path: Path, old: str, new: str, error: str) -> None:
     path = tmp_path / "tx9.yaml"
     path.write_text(GOOD.replace(old, new))
+    with pytest.raises(ConfigError) as caught:
+        load_profile(path)
+    assert str(caught.value).startswith(f"{path}:{error}")
+
+
+def test_a_profile_with_gpu_and_rails(tmp_path: Path) -> None:
+    (tmp_path / "tx9.yaml").write_text(MORE.replace("id: 1", "id: 1, tpc_mask: 252"))
+    profile = load_profile(tmp_path / "tx9.yaml")
+    assert profile.tpcs(profile.power_modes[1]) == 2
+    assert profile.needs_reboot("MAXN", "15W")
+    assert profile.rails is not None
+    assert profile.rails.totals[0].rails == ("VDD_IN",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("id: 0", "id: 0, online_cores: 5", "6:39: the board has 4 cores"),
+        ("id: 0", "id: 0, tpc_mask: 256", "6:35: the mask has more than the GPU's 8 bits"),
+        ("id: 0", "id: 0, tpc_mask: 7", "6:35: the mask leaves more TPCs on than the GPU's 4"),
+        ("reboot_modes: [15W]", "reboot_modes: [5W]", '12:16: unknown power mode "5W"'),
+        (
+            "simulation:",
+            "  - {precision: FP16, power_mode: 15W, tops: 2, source: b}\nsimulation:",
+            "10:17: a peak of FP16 for this power mode stands above already",
+        ),
+        ("{rails: [VDD_IN]", "{rails: [VDD_OUT]", '16:21: unknown rail "VDD_OUT"'),
+        ("CPU: VDD_CPU}", "CPU: VDD_C}", '17:18: unknown rail "VDD_C"; did you mean "VDD_CPU"?'),
+    ],
+)
+def test_faults_of_gpu_and_rails(tmp_path: Path, old: str, new: str, error: str) -> None:
+    path = tmp_path / "tx9.yaml"
+    path.write_text(MORE.replace(old, new))
     with pytest.raises(ConfigError) as caught:
         load_profile(path)
     assert str(caught.value).startswith(f"{path}:{error}")
