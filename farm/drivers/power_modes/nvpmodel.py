@@ -13,14 +13,11 @@ Setting needs password-less sudo; reading the mode does not.
 from collections.abc import Mapping, Sequence
 
 from farm.drivers.power_modes.aliases import resolve_mode
-from farm.drivers.power_modes.nvpmodel_parse import (
-    ClocksShown,
+from farm.drivers.power_modes.cpu_list import parse_cpu_list
+from farm.drivers.power_modes.jetson_clocks import ClocksShown, parse_clocks
+from farm.drivers.power_modes.nvpmodel_conf import mode_table, parse_conf, parse_printed_conf
+from farm.drivers.power_modes.nvpmodel_output import (
     ParamValue,
-    mode_table,
-    parse_clocks,
-    parse_conf,
-    parse_cpu_list,
-    parse_printed_conf,
     parse_query,
     parse_set_output,
     parse_values,

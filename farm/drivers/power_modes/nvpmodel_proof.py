@@ -7,7 +7,8 @@ auto. Masks and cores must agree: a mask that differs is a reboot pending or los
 
 from collections.abc import Collection, Mapping, Sequence
 
-from farm.drivers.power_modes.nvpmodel_parse import ParamValue, is_no_cap
+from farm.drivers.power_modes.nvpmodel_conf import is_no_cap
+from farm.drivers.power_modes.nvpmodel_output import ParamValue
 from farm.interfaces.transport import CommandResult
 from farm.model.power_mode import PowerMode
 

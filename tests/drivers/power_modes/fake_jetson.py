@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from farm.drivers.power_modes.nvpmodel import CONF, ONLINE
-from farm.drivers.power_modes.nvpmodel_parse import ConfMode, is_no_cap, parse_conf
+from farm.drivers.power_modes.nvpmodel_conf import ConfMode, is_no_cap, parse_conf
 from farm.errors import CommandTimeoutError
 from farm.interfaces.agent import BoardCommands
 from farm.interfaces.transport import CommandResult

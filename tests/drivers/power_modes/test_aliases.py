@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from farm.drivers.power_modes.aliases import resolve_mode
-from farm.drivers.power_modes.nvpmodel_parse import mode_table, parse_conf, parse_printed_conf
+from farm.drivers.power_modes.nvpmodel_conf import mode_table, parse_conf, parse_printed_conf
 from farm.errors import UnsupportedPowerModeError
 from farm.model.power_mode import PowerMode, PowerModeState, PowerModeTable
 
