@@ -307,3 +307,26 @@ def test_sensors_that_read_nothing_are_sensors(name: str) -> None:
     if zones is not None:
         assert set(zones.not_readings) <= set(zones.names)
         assert len(set(zones.names)) == len(zones.names)
+
+
+def test_the_document_lists_what_the_profiles_hold() -> None:
+    text = (builtin_folder("device_profiles").parent / "docs/device-profiles.md").read_text(
+        "utf-8"
+    )
+    rows = {
+        cells[0]: cells[1:]
+        for line in text.splitlines()
+        if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 8
+    }
+    assert set(NAMES) == set(rows) - {"profile", "---"}
+    for name in NAMES:
+        profile = PROFILES[name]
+        part, modes, default, _, bandwidth, price, _ = rows[name]
+        if profile.identify.compatible:
+            assert part == ", ".join(profile.identify.compatible)
+        if profile.power_modes:
+            assert (modes, default) == (str(len(profile.power_modes)), profile.default_power_mode)
+        figures = (profile.memory_bandwidth_gbs, profile.price_usd)
+        assert [bandwidth, price.removeprefix("$")] == [
+            f"{figure.value:g}" if figure else "" for figure in figures
+        ]
