@@ -16,7 +16,7 @@ from tests.servers.sim_workspace import SimWorkspace, make_sim_workspace, privat
 
 OUTPUT_MB, FLOOD_MB = 1, 100
 MEMORY_MB = 150
-RUN_LIMIT_S = 110.0
+RUN_LIMIT_S = 160.0
 
 BOARDS = {
     "good": "simulation: {}",

@@ -6,6 +6,8 @@ import pytest
 
 from tests.servers.sim_workspace import SimWorkspace, make_sim_workspace
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
 ENTRY = "profile: generic-linux, host: 192.0.2.1, user: x"
 SWEEP = "name: s\npayloads:\n  - payload: counting\n"
 

@@ -12,6 +12,7 @@ from tests.servers.sim_workspace import SimWorkspace, make_sim_workspace, sim_la
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(240),
     pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small tmpfs needs root"),
 ]
 

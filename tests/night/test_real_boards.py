@@ -17,7 +17,7 @@ from tests.servers.namespace_board import USER
 from tests.servers.namespaces import BoardLab, NamespaceBoard, why_unavailable
 from tests.servers.sim_workspace import COUNTING_RUN, COUNTING_YAML, SimWorkspace
 
-pytestmark = [pytest.mark.namespaces, pytest.mark.slow, pytest.mark.timeout(100)]
+pytestmark = [pytest.mark.namespaces, pytest.mark.slow, pytest.mark.timeout(240)]
 
 COUNTER = f"/home/{USER}/counter"
 STATUS = "/var/lib/nvpmodel/status"
@@ -87,7 +87,7 @@ def attempts_on(machine: NamespaceBoard) -> list[str]:
     return machine.console(["ls", folder]).decode().split()
 
 
-def wait_until(is_so: Callable[[], bool], what: str, limit_s: float = 40.0) -> None:
+def wait_until(is_so: Callable[[], bool], what: str, limit_s: float = 90.0) -> None:
     end = time.monotonic() + limit_s
     while not is_so():
         assert time.monotonic() < end, what
@@ -179,7 +179,7 @@ def begun_on(workspace: RealWorkspace, index: int, seconds: float) -> "subproces
 
 
 def finish(process: "subprocess.Popen[str]") -> str:
-    text, _ = process.communicate(timeout=80)
+    text, _ = process.communicate(timeout=120)
     assert process.returncode == 0, text
     return text
 
