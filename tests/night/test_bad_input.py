@@ -6,7 +6,7 @@ import pytest
 
 from tests.servers.sim_workspace import SimWorkspace, make_sim_workspace
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 ENTRY = "profile: generic-linux, host: 192.0.2.1, user: x"
 SWEEP = "name: s\npayloads:\n  - payload: counting\n"
@@ -126,6 +126,7 @@ def test_a_payload_that_changed_since_the_run_was_planned(workspace: SimWorkspac
     assert workspace.results() == before
 
 
+@pytest.mark.slow
 def test_no_board_at_all_ends_with_3_and_loses_nothing(workspace: SimWorkspace) -> None:
     """The lab is down: nobody listens at the boards' addresses."""
     workspace.farm("sim", "up")
@@ -150,6 +151,7 @@ def test_no_board_at_all_ends_with_3_and_loses_nothing(workspace: SimWorkspace) 
     assert {one["state"] for one in workspace.results()} == {"done"}
 
 
+@pytest.mark.slow
 def test_a_board_is_enrolled_and_then_runs(workspace: SimWorkspace) -> None:
     """What the message of an unknown host key tells to do does help; so does `boards clean`."""
     known_hosts = workspace.root / ".farm" / "sim" / "known_hosts"
