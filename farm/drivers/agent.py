@@ -181,7 +181,7 @@ class SshBoardAgent(BoardAgent):
         await self._channel.request("stop", attempt=attempt_id)
 
     async def collect(self, exited: AttemptExit, folder: Path) -> tuple[FileRecord, ...]:
-        """Bring all its files into `folder`, hashes checked, fsynced. Raises TransferError."""
+        """Bring all its files into `folder`, hashes checked. Raises TransferError, StoreError."""
         inline = self._waits.contents(exited.attempt_id)
         return await collect(self._channel, exited, inline, folder)
 

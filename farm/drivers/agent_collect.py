@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import os
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
@@ -116,38 +115,11 @@ async def _take(future: asyncio.Future[Answer], *sinks: Callable[[bytes], object
 
 
 def _commit(folder: Path, small: Mapping[PurePosixPath, bytes], large: list[Path]) -> None:
-    """Write and rename everything, fsync the files, then the folders: all there, or told."""
+    """Write and rename everything. Whoever commits the attempt flushes it with all else."""
     folder.mkdir(parents=True, exist_ok=True)
-    folders = {folder.parent: None, folder: None}
-    for path in [*small, *(PurePosixPath(part.relative_to(folder)) for part in large)]:
-        folders.update({folder / parent: None for parent in path.parents})
-    for each in folders:
-        each.mkdir(parents=True, exist_ok=True)
     for part in large:
-        target = part.with_name(part.name.removesuffix(".part"))
-        part.replace(target)
-        _sync(target)
+        part.replace(part.with_name(part.name.removesuffix(".part")))
     for path, data in small.items():
-        fd = os.open(folder / path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        try:
-            _write(fd, data)
-            if data:  # an empty file is all in its folder
-                os.fsync(fd)
-        finally:
-            os.close(fd)
-    for each in reversed(folders):
-        _sync(each)
-
-
-def _write(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
-def _sync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+        if len(path.parts) > 1:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)

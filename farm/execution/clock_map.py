@@ -4,19 +4,28 @@ from farm.interfaces.agent import ClockSource
 from farm.model.measurement import ClockExchange
 
 EXCHANGES = 16
-GOOD_ENOUGH_S = 0.001
+LARGEST_GOAL_S = 0.02
+GOAL_SHARE = 0.02
 
 
-async def sample_clock(source: ClockSource) -> list[ClockExchange]:
-    """Up to 16 exchanges; fewer when one has a round trip of a millisecond or less.
+def clock_goal_s(update_s: float | None) -> float:
+    """The round trip that is quick enough, for a meter that refreshes every `update_s`.
 
-    The error bound is half the least round trip, so after a quick one the others add
-    nothing to a window of seconds.
+    A fiftieth of its refresh period, at most 20 ms; the bound is half of that, far below
+    what the meter can tell. Without a meter any: then the map only places the window.
+    """
+    return float("inf") if update_s is None else min(LARGEST_GOAL_S, GOAL_SHARE * update_s)
+
+
+async def sample_clock(source: ClockSource, goal_s: float) -> list[ClockExchange]:
+    """Up to 16 exchanges; fewer when one has a round trip of `goal_s` or less.
+
+    The error bound is half the least round trip: after a quick one the others add nothing.
     """
     exchanges = []
     for _ in range(EXCHANGES):
         exchange = await source.exchange_clock()
         exchanges.append(exchange)
-        if exchange.host_received_s - exchange.host_sent_s <= GOOD_ENOUGH_S:
+        if exchange.host_received_s - exchange.host_sent_s <= goal_s:
             break
     return exchanges

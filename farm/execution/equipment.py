@@ -62,6 +62,17 @@ class RunServices:
         self.journal.record(event)
         self.progress.event(event)
 
-    def show(self, kind: str, *, board: str, **data: object) -> None:
-        """Show an event without keeping it: what is told often and proves nothing."""
-        self.progress.event(RunEvent(self.clock.now(), kind, board, data=data))
+    def show(
+        self,
+        kind: str,
+        *,
+        board: str,
+        trial_id: str = "",
+        attempt_id: str = "",
+        text: str = "",
+        **data: object,
+    ) -> None:
+        """Show an event without keeping it: a routine one, whose facts the records hold."""
+        self.progress.event(
+            RunEvent(self.clock.now(), kind, board, trial_id, attempt_id, text, data)
+        )

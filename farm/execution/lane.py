@@ -9,7 +9,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from farm.errors import BoardError, PowerModeError, StoreError, UnsupportedPowerModeError
+from farm.errors import (
+    BoardError,
+    FarmError,
+    PowerModeError,
+    StoreError,
+    UnsupportedPowerModeError,
+)
 from farm.execution.equipment import BoardEquipment, RunServices
 from farm.execution.idle import IdleBaselines
 from farm.execution.retry import backoff_s
@@ -80,9 +86,14 @@ class _Lane:
         while self.left:
             await self._decide(self.left[0])
             self.left.popleft()
+        await self.runner.settle()
         await self._patiently(self.idle.finish)
 
     async def close(self) -> None:
+        try:
+            await self.runner.settle()
+        except FarmError as error:  # the attempt stays open, on the board and in the store
+            _log.warning("%s: an attempt was not committed: %s", self.session.board.name, error)
         feed = self.equipment.feed
         if feed is not None and self._show_watts in feed.on_watts:
             feed.on_watts.remove(self._show_watts)

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 from farm.errors import BoardError
-from farm.execution.clock_map import sample_clock
+from farm.execution.clock_map import clock_goal_s, sample_clock
+from farm.execution.commit import Committer
 from farm.execution.equipment import RunServices
 from farm.execution.idle import IdleBaselines
 from farm.execution.judgement import Evidence, Judged, cancelled, judge_attempt, read_events
@@ -25,6 +26,7 @@ END_GRACE_S = 60.0
 """The board enforces an attempt's time limit; the host waits this much longer for its word."""
 TRACE_KEPT_S = 120.0
 SETTLE_POLL_S = 2.0
+SHOW_EVERY_S = 5.0
 
 
 @dataclass(slots=True)
@@ -45,6 +47,9 @@ class TrialRunner:
         self._session, self._services, self._idle = session, services, idle
         feed = session.equipment.feed
         self._feed = feed if services.rules.power != "off" else None
+        self._clock_goal_s = clock_goal_s(self._feed.spec.update_s if self._feed else None)
+        self._committer = Committer(services)
+        self._shown_s = float("-inf")
 
     async def run(self, ticket: Ticket) -> TrialState:
         """Make one attempt, or go on with the one that is open; returns the trial's new state.
@@ -84,7 +89,7 @@ class TrialRunner:
     ) -> tuple[AppliedPowerMode, IdlePower | None, list[StepTime]]:
         """Bring the board into the state that the trial asks for; nothing is begun yet."""
         cell, steps = trial.cell, list[StepTime]()
-        self._services.tell("trial_prepare", board=trial.board, trial_id=trial.trial_id)
+        self._services.show("trial_prepare", board=trial.board, trial_id=trial.trial_id)
         with self._step(steps, "power mode"):
             await self._idle.leave(cell.power_mode, cell.clocks)
             mode = await self._session.set_mode(cell.power_mode, cell.clocks)
@@ -99,6 +104,10 @@ class TrialRunner:
 
     async def _show_temperature(self, board: str) -> None:
         """For the view alone: what a trial was judged by stands in its record."""
+        now_s = self._services.clock.monotonic()
+        if now_s - self._shown_s < SHOW_EVERY_S:
+            return
+        self._shown_s = now_s
         celsius = await self._session.agent.temperature_c()
         if celsius is not None:
             self._services.show("temperature", board=board, celsius=round(celsius, 1))
@@ -131,7 +140,7 @@ class TrialRunner:
     ) -> Evidence:
         """Journal the attempt; from here on it must be seen to its end."""
         trial, services = ticket.trial, self._services
-        clock_before = await sample_clock(self._session.agent)
+        clock_before = await sample_clock(self._session.agent, self._clock_goal_s)
         number, started = ticket.attempts + 1, services.clock.now()
         begun = OpenAttempt(
             attempt_id(trial.trial_id, number), trial.trial_id, trial.board, number, started
@@ -149,7 +158,7 @@ class TrialRunner:
         )
         evidence = Evidence(trial, begun.attempt_id, begun.number, begun.started, folder)
         evidence.begin_s = self._services.clock.monotonic()
-        self._services.tell(
+        self._services.show(
             "trial_start",
             board=trial.board,
             trial_id=trial.trial_id,
@@ -210,10 +219,10 @@ class TrialRunner:
             cell = trial.cell
             evidence.mode = await self._session.set_mode(cell.power_mode, cell.clocks)
             await self._session.agent.ensure_payload(self._services.payloads[cell.payload])
-            evidence.clock_before = await sample_clock(self._session.agent)
+            evidence.clock_before = await sample_clock(self._session.agent, self._clock_goal_s)
             await self._start(evidence)
         elif not evidence.clock_before:
-            evidence.clock_before = await sample_clock(self._session.agent)
+            evidence.clock_before = await sample_clock(self._session.agent, self._clock_goal_s)
         return await self._see_through(ticket)
 
     async def _see_through(self, ticket: Ticket) -> TrialState:
@@ -254,7 +263,7 @@ class TrialRunner:
         """Everything the judgement needs, fetched while it is there."""
         agent, status = self._session.agent, evidence.status
         with self._step(evidence.steps, "clock"):
-            evidence.clock_after = await sample_clock(agent)
+            evidence.clock_after = await sample_clock(agent, self._clock_goal_s)
         await self._show_temperature(evidence.trial.board)
         if status is not None and status.exit is not None:
             with self._step(evidence.steps, "collect"):
@@ -280,7 +289,7 @@ class TrialRunner:
                 evidence.trace = earlier.followed_by(evidence.trace)
 
     async def _commit(self, ticket: Ticket, evidence: Evidence, judged: Judged) -> TrialState:
-        """One transaction: the record and the trial's state; only then the board may forget it."""
+        """Hand the record over to be committed; the trial's new state."""
         state = state_after(
             judged.outcome,
             judged.reason,
@@ -291,21 +300,18 @@ class TrialRunner:
         self._close_sink(evidence)
         if judged.outcome is Outcome.LOST:
             self._session.applied = None  # what was proven before may not hold any more
-        record = judged.record(evidence, self._services, self._session.agent.fingerprint)
-        await self._services.journal.finish_attempt(record, state, evidence.trace)
-        ticket.begun, ticket.evidence, ticket.previous_reason = None, None, judged.reason
-        self._services.tell(
-            "trial_end",
-            board=record.board,
-            trial_id=record.trial_id,
-            attempt_id=record.attempt_id,
-            text=judged.reason,
-            state=state.value,
-            outcome=judged.outcome.value,
-            verdict=record.verdict.status.value,
+        agent = self._session.agent
+        record = judged.record(evidence, self._services, agent.fingerprint)
+        board_id = self._board_id(record.attempt_id)
+        await self._committer.submit(
+            record, state, evidence.trace, lambda: agent.remove([board_id])
         )
-        await self._session.agent.remove([self._board_id(record.attempt_id)])
+        ticket.begun, ticket.evidence, ticket.previous_reason = None, None, judged.reason
         return state
+
+    async def settle(self) -> None:
+        """Wait until every attempt that ended is durable. Raises StoreError, BoardError."""
+        await self._committer.settle()
 
     async def _cancel(self, ticket: Ticket, evidence: Evidence) -> None:
         """The user stops the run: end the payload, let the trial be pending again.

@@ -139,7 +139,10 @@ class Attempts(Protocol):
 
     @abstractmethod
     async def collect(self, exited: AttemptExit, folder: Path) -> tuple[FileRecord, ...]:
-        """Bring all its files into `folder`, hashes checked, fsynced. Raises TransferError."""
+        """Bring all its files into `folder`, hashes checked. Raises TransferError, StoreError.
+
+        Not flushed to the disk: that is for whoever commits the attempt.
+        """
 
 
 class AttemptsUpkeep(Protocol):

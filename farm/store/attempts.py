@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, case, exists, insert, literal, select, update
 
 from farm.errors import StoreError
 from farm.interfaces.sinks import OpenAttempt, RunEvent, TrialProgress
@@ -27,67 +27,69 @@ def begin_attempt(connection: Connection, run_key: int, attempt: OpenAttempt) ->
 
     Raises StoreError for an unknown trial and for an id that is taken.
     """
+    changed = connection.execute(
+        update(TRIALS)
+        .where(TRIALS.c.run_key == run_key, TRIALS.c.trial_id == attempt.trial_id)
+        .values(
+            state=TrialState.RUNNING.value,
+            reason="",
+            attempts=case(
+                (TRIALS.c.attempts < attempt.number, attempt.number), else_=TRIALS.c.attempts
+            ),
+        )
+    )
+    if changed.rowcount == 0:
+        raise StoreError(f"trial {attempt.trial_id} is not in the plan of this run")
+    values = {
+        "run_key": run_key,
+        "attempt_id": attempt.attempt_id,
+        "trial_id": attempt.trial_id,
+        "number": attempt.number,
+        "board": attempt.board,
+        "is_open": True,
+        "started": attempt.started,
+    }
+    columns = [ATTEMPTS.c[name] for name in values]
+    literals = [literal(value, ATTEMPTS.c[name].type) for name, value in values.items()]
+    is_there = exists().where(
+        ATTEMPTS.c.run_key == run_key, ATTEMPTS.c.attempt_id == attempt.attempt_id
+    )
+    begun = connection.execute(
+        insert(ATTEMPTS).from_select(columns, select(*literals).where(~is_there)),
+        execution_options={"preserve_rowcount": True},  # else some drivers tell -1
+    )
+    if begun.rowcount == 0:
+        _check_begun(connection, run_key, attempt)
+
+
+def _check_begun(connection: Connection, run_key: int, attempt: OpenAttempt) -> None:
+    """Raise StoreError unless what stands under the attempt's id is this attempt, still open."""
     known = connection.execute(
-        select(ATTEMPTS).where(
+        select(ATTEMPTS.c.is_open, ATTEMPTS.c.trial_id, ATTEMPTS.c.number).where(
             ATTEMPTS.c.run_key == run_key, ATTEMPTS.c.attempt_id == attempt.attempt_id
         )
     ).one_or_none()
-    if known is not None:
-        same = (True, attempt.trial_id, attempt.number)
-        if (known.is_open, known.trial_id, known.number) != same:
-            raise StoreError(f"attempt {attempt.attempt_id} is in the store already")
-        set_trial_state(connection, run_key, attempt.trial_id, TrialState.RUNNING, "")
-        return
-    of_trial = (TRIALS.c.run_key == run_key, TRIALS.c.trial_id == attempt.trial_id)
-    trial = connection.execute(select(TRIALS.c.attempts).where(*of_trial)).one_or_none()
-    if trial is None:
-        raise StoreError(f"trial {attempt.trial_id} is not in the plan of this run")
-    connection.execute(
-        insert(ATTEMPTS).values(
-            run_key=run_key,
-            attempt_id=attempt.attempt_id,
-            trial_id=attempt.trial_id,
-            number=attempt.number,
-            board=attempt.board,
-            is_open=True,
-            started=attempt.started,
-        )
-    )
-    connection.execute(
-        update(TRIALS)
-        .where(*of_trial)
-        .values(state=TrialState.RUNNING.value, attempts=max(trial.attempts, attempt.number))
-    )
-
-
-def check_finish(connection: Connection, run_key: int, record: AttemptRecord) -> bool:
-    """True if the record may be written, False if this very record was written before.
-
-    Raises StoreError if the attempt was never begun, or was finished differently.
-    """
-    known = connection.execute(
-        select(ATTEMPTS.c.is_open, ATTEMPTS.c.trial_id, ATTEMPTS.c.record_document).where(
-            ATTEMPTS.c.run_key == run_key, ATTEMPTS.c.attempt_id == record.attempt_id
-        )
-    ).one_or_none()
-    if known is None or known.trial_id != record.trial_id:
-        raise StoreError(f"attempt {record.attempt_id} of {record.trial_id} was never begun")
-    if known.is_open:
-        return True
-    if known.record_document != document(record):
-        raise StoreError(f"attempt {record.attempt_id} was finished before, with another record")
-    return False
+    same = (True, attempt.trial_id, attempt.number)
+    if known is None or (known.is_open, known.trial_id, known.number) != same:
+        raise StoreError(f"attempt {attempt.attempt_id} is in the store already")
 
 
 def finish_attempt(
     connection: Connection, run_key: int, record: AttemptRecord, state: TrialState
-) -> None:
-    """The attempt's record and the trial's new state. Raises StoreError; see check_finish."""
-    if not check_finish(connection, run_key, record):
-        return
-    connection.execute(
+) -> bool:
+    """The attempt's record and the trial's new state.
+
+    False if this very record was written before. Raises StoreError if the attempt was never
+    begun, or was finished differently.
+    """
+    finished = connection.execute(
         update(ATTEMPTS)
-        .where(ATTEMPTS.c.run_key == run_key, ATTEMPTS.c.attempt_id == record.attempt_id)
+        .where(
+            ATTEMPTS.c.run_key == run_key,
+            ATTEMPTS.c.attempt_id == record.attempt_id,
+            ATTEMPTS.c.trial_id == record.trial_id,
+            ATTEMPTS.c.is_open.is_(True),
+        )
         .values(
             is_open=False,
             board=record.board,
@@ -99,11 +101,28 @@ def finish_attempt(
             record_document=document(record),
         )
     )
+    if finished.rowcount == 0:
+        _check_finished(connection, run_key, record)
+        return False
     # By name: two hostile names that are alike once cut must not refuse the whole attempt.
     rows = list({row["name"]: row for row in _measurement_rows(run_key, record)}.values())
     if rows:
         connection.execute(insert(MEASUREMENTS), rows)
     set_trial_state(connection, run_key, record.trial_id, state, record.reason)
+    return True
+
+
+def _check_finished(connection: Connection, run_key: int, record: AttemptRecord) -> None:
+    """Raise StoreError unless exactly this record was written before."""
+    known = connection.execute(
+        select(ATTEMPTS.c.trial_id, ATTEMPTS.c.record_document).where(
+            ATTEMPTS.c.run_key == run_key, ATTEMPTS.c.attempt_id == record.attempt_id
+        )
+    ).one_or_none()
+    if known is None or known.trial_id != record.trial_id:
+        raise StoreError(f"attempt {record.attempt_id} of {record.trial_id} was never begun")
+    if known.record_document != document(record):
+        raise StoreError(f"attempt {record.attempt_id} was finished before, with another record")
 
 
 def set_trial_state(

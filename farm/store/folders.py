@@ -9,7 +9,6 @@ from pathlib import Path
 
 from farm.errors import StoreError
 from farm.model.attempt import AttemptRecord, FileRecord
-from farm.store.durable import make_folder, write_whole
 from farm.store.failures import file_errors
 from farm.store.runs import safe_name
 
@@ -35,11 +34,12 @@ def attempt_folder(results: Path, run_id: str, attempt_id: str) -> Path:
 def write_manifest(folder: Path, record: AttemptRecord) -> None:
     """Write ``attempt.json``: the record, and each file with the hash of what lies there.
 
-    Raises StoreError if a file that came from the board is missing or differs: the board's
-    copy is removed once the attempt is committed, so this is the last moment to notice.
+    Nothing is flushed: the writer does that once for all that it commits together. Raises
+    StoreError if a file that came from the board is missing or differs: the board's copy is
+    removed once the attempt is committed, so this is the last moment to notice.
     """
     with file_errors(folder):
-        make_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         files = {file.path: file for file in _files(folder)}
         for told in record.files:
             found = files.get(told.path)
@@ -53,12 +53,9 @@ def write_manifest(folder: Path, record: AttemptRecord) -> None:
             "files": [files[path].model_dump(mode="json") for path in sorted(files)],
         }
         text = json.dumps(manifest, ensure_ascii=False, indent=1)
-        data = text.encode("utf-8", "replace")
-        write_whole(folder / MANIFEST, lambda path: _write(path, data))
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
+        unfinished = folder / f".{MANIFEST}.part"
+        unfinished.write_bytes(text.encode("utf-8", "replace"))
+        unfinished.replace(folder / MANIFEST)
 
 
 def _files(folder: Path) -> Iterator[FileRecord]:

@@ -15,7 +15,6 @@ from farm.interfaces.sinks import Journal, OpenAttempt, RunEvent
 from farm.model.attempt import AttemptRecord, TrialState
 from farm.model.trace import PowerTrace
 from farm.store import attempts
-from farm.store.durable import make_folder
 from farm.store.engine import Database
 from farm.store.failures import file_errors
 from farm.store.folders import EARLIER_LOG, TRACE, TRACE_LOG, attempt_folder, write_manifest
@@ -67,14 +66,17 @@ class StoreJournal(Journal):
         if record.run_id != self._run_id:
             raise StoreError(f"attempt {record.attempt_id} belongs to run {record.run_id}")
         folder = attempt_folder(self._results, self._run_id, record.attempt_id)
-        if not await self._in_thread(lambda: self._write_files(folder, record, trace)):
-            return
+        has_log = (folder / TRACE_LOG).exists()
+        if trace is not None or has_log:
+            await self._in_thread(lambda: self._write_trace(folder, record, trace))
 
         def job(connection: Connection) -> None:
-            attempts.finish_attempt(connection, self._run_key, record, state)
+            if attempts.finish_attempt(connection, self._run_key, record, state):
+                write_manifest(folder, record)
 
-        await self._writer.write(job)
-        await self._in_thread(lambda: _remove_log(folder))
+        await self._writer.write(job, folder)
+        if has_log:
+            await self._in_thread(lambda: _remove_log(folder))
 
     async def set_trial_state(self, trial_id: str, state: TrialState, reason: str) -> None:
         """A trial's state without an attempt."""
@@ -110,13 +112,10 @@ class StoreJournal(Journal):
         with self._database.reading() as connection:
             return attempts.read_open_attempts(connection, self._run_key)
 
-    def _write_files(self, folder: Path, record: AttemptRecord, trace: PowerTrace | None) -> bool:
-        """False if the attempt was finished with this record before."""
-        with self._database.reading() as connection:
-            if not attempts.check_finish(connection, self._run_key, record):
-                return False
+    def _write_trace(self, folder: Path, record: AttemptRecord, trace: PowerTrace | None) -> None:
+        """The samples as Parquet, from the trace or from what the line file holds."""
         with file_errors(folder):
-            make_folder(folder)
+            folder.mkdir(parents=True, exist_ok=True)
         logged = read_log(folder / TRACE_LOG)
         anchor = TraceAnchor.now()
         if trace is None and logged is not None:
@@ -129,8 +128,6 @@ class StoreJournal(Journal):
             if not trace.meter and record.power is not None:
                 trace = replace(trace, meter=record.power.meter)
             write_parquet(folder / TRACE, trace, anchor)
-        write_manifest(folder, record)
-        return True
 
 
 def _remove_log(folder: Path) -> None:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 
 from sqlalchemy import Connection, insert
 from sqlalchemy.exc import (
@@ -23,8 +24,9 @@ from sqlalchemy.exc import (
 )
 
 from farm.errors import FarmError, StoreError
+from farm.store.durable import flush_file_system
 from farm.store.engine import Database
-from farm.store.failures import StoreLockedError, translated
+from farm.store.failures import StoreLockedError, file_errors, translated
 from farm.store.schema import EVENTS
 
 Job = Callable[[Connection], None]
@@ -45,6 +47,7 @@ _log = logging.getLogger(__name__)
 class _Ticket:
     job: Job
     done: Callable[[FarmError | None], None]
+    files: Path | None = None
 
 
 class Writer:
@@ -59,8 +62,11 @@ class Writer:
         self._is_closed = False
         self._thread: threading.Thread | None = None
 
-    async def write(self, job: Job) -> None:
+    async def write(self, job: Job, files: Path | None = None) -> None:
         """Returns once the change is on disk. Raises StoreError.
+
+        `files`: the folder of files that belong to the change; they are on disk before the
+        change is.
 
         A caller that is cancelled meanwhile does not undo the change.
         """
@@ -81,7 +87,7 @@ class Writer:
             except RuntimeError:  # the loop was closed: nobody waits any more
                 _log.debug("a write ended after its event loop")
 
-        self._submit(_Ticket(job, done))
+        self._submit(_Ticket(job, done, files))
         await waiter
 
     def write_now(self, job: Job) -> None:
@@ -188,6 +194,9 @@ class Writer:
         for _ in range(_LOCKED_TRIES):
             try:
                 return self._commit(tickets, events)
+            except StoreError as error:  # the files could not be flushed
+                failure = error
+                break
             except SQLAlchemyError as error:
                 failure = translated(error, self._database.where)
                 failure.__cause__ = error
@@ -201,6 +210,14 @@ class Writer:
     ) -> list[FarmError | None]:
         with self._database.writing() as connection:
             outcomes = [self._apply(connection, ticket.job) for ticket in tickets]
+            folders = [
+                ticket.files
+                for ticket, refusal in zip(tickets, outcomes, strict=True)
+                if ticket.files is not None and refusal is None
+            ]
+            if folders:
+                with file_errors(folders[0]):
+                    flush_file_system(folders[0])
             if events:
                 lost = self._apply(connection, lambda c: _insert_events(c, events))
                 if lost is not None:
