@@ -34,6 +34,7 @@ else:
 
 _CLIENTS = "benchmarks.clients."
 FARM, SSH = f"{_CLIENTS}farm_client:", f"{_CLIENTS}openssh:"
+AGENT = f"{_CLIENTS}farm_agent:"
 FABRIC, PARAMIKO = f"{_CLIENTS}fabric_peer:", f"{_CLIENTS}paramiko_peer:"
 ASYNCSSH = f"{_CLIENTS}asyncssh_peer:"
 FAN_OUT = {
@@ -80,7 +81,8 @@ def _fan_out(boards: int) -> Scene:
 def _push(shape: str, boards: int, targets: tuple[Target, ...]) -> Scene:
     what = "500 files of 20 kB" if shape == "small" else "50 MB in one file"
     clients = {
-        "farm": f"{FARM}Put",
+        "farm, payload": f"{AGENT}Push",
+        "farm, put": f"{FARM}Put",
         "scp": f"{SSH}Scp",
         "scp, kept master": f"{SSH}ScpKept",
         "fabric put": f"{FABRIC}Put",
@@ -115,10 +117,14 @@ SCENES = (
             "asyncssh": f"{ASYNCSSH}Kept",
             "fabric": f"{FABRIC}Kept",
             "ssh, kept masters": f"{SSH}Kept",
+            "farm, agent": f"{AGENT}Poll",
+            "farm, agent, pipelined": f"{AGENT}PollPipelined",
         },
         (
             Target("farm", "wall_s", 0.40, "fabric"),
             Target("farm", "wall_s", 0.45, "ssh, kept masters"),
+            Target("farm, agent", "wall_s", 0.1, "asyncssh"),
+            Target("farm, agent, pipelined", "wall_s", 0.05, "asyncssh"),
         ),
         {"operations": 1000},
     ),
@@ -126,21 +132,21 @@ SCENES = (
         "small",
         1,
         (
-            Target("farm", "wall_s", 0.40, "scp, kept master"),
-            Target("farm", "wall_s", 0.35, "asyncssh SFTP"),
-            Target("farm", "wall_s", 0.2, "fabric put"),
+            Target("farm, payload", "wall_s", 0.40, "scp, kept master"),
+            Target("farm, payload", "wall_s", 0.35, "asyncssh SFTP"),
+            Target("farm, payload", "wall_s", 0.2, "fabric put"),
         ),
     ),
-    _push("small", 10, (Target("farm", "wall_s", 0.35, "scp"),)),
+    _push("small", 10, (Target("farm, payload", "wall_s", 0.35, "scp"),)),
     _push(
         "big",
         1,
         (
-            Target("farm", "wall_s", 1.1, "scp, kept master"),
-            Target("farm", "wall_s", 0.5, "fabric put"),
+            Target("farm, payload", "wall_s", 1.1, "scp, kept master"),
+            Target("farm, payload", "wall_s", 0.5, "fabric put"),
         ),
     ),
-    _push("big", 10, (Target("farm", "wall_s", 0.6, "scp"),)),
+    _push("big", 10, (Target("farm, payload", "wall_s", 0.6, "scp"),)),
     Scene(
         "stream",
         "500,000 lines of 100 bytes as fast as they go",

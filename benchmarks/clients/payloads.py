@@ -43,7 +43,7 @@ class Targets:
 
     def __init__(self, fleet: Fleet, shape: str) -> None:
         self.source = source_folder(fleet, shape)
-        self.size = _size(self.source)
+        self.size = size_of(self.source)
         self.folders = {
             host: fleet.folder / f"target-{os.getpid()}-{host}" for host in fleet.hosts
         }
@@ -52,8 +52,8 @@ class Targets:
     def check(self) -> None:
         """Raise unless every board got everything."""
         for folder in self.folders.values():
-            if _size(folder) != self.size:
-                raise RuntimeError(f"{folder} has {_size(folder)} bytes of {self.size}")
+            if size_of(folder) != self.size:
+                raise RuntimeError(f"{folder} has {size_of(folder)} bytes of {self.size}")
         self._empty()
 
     def remove(self) -> None:
@@ -71,5 +71,6 @@ def _half(chance: random.Random, size: int) -> bytes:
     return chance.randbytes(size // 2) + _TEXT[: size - size // 2]
 
 
-def _size(folder: Path) -> int:
+def size_of(folder: Path) -> int:
+    """Bytes of all files below."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
