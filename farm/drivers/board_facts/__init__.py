@@ -1,0 +1,1 @@
+"""What boards tell of themselves: releases, device trees, processors, vendors' tools. Pure."""
