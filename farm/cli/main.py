@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from farm.cli import boards, payloads, results, runs, sim, workspace
+from farm.cli import boards, parse, payloads, results, runs, sim, workspace
 from farm.cli.output import plain
 from farm.errors import FarmError
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 workspace.register(app)
 boards.register(app)
 payloads.register(app)
+parse.register(app)
 runs.register(app)
 results.register(app)
 sim.register(app)
