@@ -4,12 +4,21 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, case, exists, insert, literal, select, update
+from sqlalchemy import (
+    Connection,
+    Integer,
+    bindparam,
+    case,
+    exists,
+    insert,
+    select,
+    update,
+)
 
 from farm.errors import StoreError
 from farm.interfaces.sinks import OpenAttempt, RunEvent, TrialProgress
 from farm.model.attempt import AttemptRecord, TrialState
-from farm.store.documents import document, finite, plain, read_document, to_text
+from farm.store.documents import finite, plain, read_document, to_text
 from farm.store.schema import ATTEMPTS, EVENTS, MEASUREMENTS, TRIALS
 
 _FETCHED = 500  # records read from the database at a time
@@ -22,43 +31,84 @@ class StoredEvent(RunEvent):
     number: int = 0
 
 
+_IS_TRIAL = (TRIALS.c.run_key == bindparam("of_run"), TRIALS.c.trial_id == bindparam("of_trial"))
+_IS_ATTEMPT = (
+    ATTEMPTS.c.run_key == bindparam("of_run"),
+    ATTEMPTS.c.attempt_id == bindparam("of_attempt"),
+)
+# Built once: SQLAlchemy spends several times as long on building a statement and finding its
+# compiled form as on running it, and a night begins and ends 100,000 attempts.
+_BEGIN_TRIAL = (
+    update(TRIALS)
+    .where(*_IS_TRIAL)
+    .values(
+        state=TrialState.RUNNING.value,
+        reason="",
+        attempts=case(
+            (TRIALS.c.attempts < bindparam("of_number", type_=Integer), bindparam("of_number")),
+            else_=TRIALS.c.attempts,
+        ),
+    )
+)
+_BEGUN = {
+    name: bindparam(f"of_{parameter}", type_=ATTEMPTS.c[name].type)
+    for name, parameter in (
+        ("run_key", "run"),
+        ("attempt_id", "attempt"),
+        ("trial_id", "trial"),
+        ("number", "number"),
+        ("board", "board"),
+        ("is_open", "open"),
+        ("started", "started"),
+    )
+}
+_BEGIN_ATTEMPT = (
+    insert(ATTEMPTS)
+    .from_select(list(_BEGUN), select(*_BEGUN.values()).where(~exists().where(*_IS_ATTEMPT)))
+    .execution_options(preserve_rowcount=True)  # else some drivers tell -1
+)
+_FINISH_ATTEMPT = (
+    update(ATTEMPTS)
+    .where(
+        *_IS_ATTEMPT,
+        ATTEMPTS.c.trial_id == bindparam("of_trial"),
+        ATTEMPTS.c.is_open.is_(True),
+    )
+    .values(
+        is_open=False,
+        board=bindparam("to_board"),
+        started=bindparam("to_started"),
+        ended=bindparam("to_ended"),
+        outcome=bindparam("to_outcome"),
+        verdict=bindparam("to_verdict"),
+        source=bindparam("to_source"),
+        record_document=bindparam("to_document"),
+    )
+)
+_SET_TRIAL = (
+    update(TRIALS)
+    .where(*_IS_TRIAL)
+    .values(state=bindparam("to_state"), reason=bindparam("to_reason"))
+)
+_ADD_MEASUREMENTS = insert(MEASUREMENTS)
+
+
 def begin_attempt(connection: Connection, run_key: int, attempt: OpenAttempt) -> None:
     """Trial and attempt become running. Beginning the same open attempt again is no error.
 
     Raises StoreError for an unknown trial and for an id that is taken.
     """
-    changed = connection.execute(
-        update(TRIALS)
-        .where(TRIALS.c.run_key == run_key, TRIALS.c.trial_id == attempt.trial_id)
-        .values(
-            state=TrialState.RUNNING.value,
-            reason="",
-            attempts=case(
-                (TRIALS.c.attempts < attempt.number, attempt.number), else_=TRIALS.c.attempts
-            ),
-        )
-    )
-    if changed.rowcount == 0:
+    trial = {"of_run": run_key, "of_trial": attempt.trial_id, "of_number": attempt.number}
+    if connection.execute(_BEGIN_TRIAL, trial).rowcount == 0:
         raise StoreError(f"trial {attempt.trial_id} is not in the plan of this run")
     values = {
-        "run_key": run_key,
-        "attempt_id": attempt.attempt_id,
-        "trial_id": attempt.trial_id,
-        "number": attempt.number,
-        "board": attempt.board,
-        "is_open": True,
-        "started": attempt.started,
+        **trial,
+        "of_attempt": attempt.attempt_id,
+        "of_board": attempt.board,
+        "of_open": True,
+        "of_started": attempt.started,
     }
-    columns = [ATTEMPTS.c[name] for name in values]
-    literals = [literal(value, ATTEMPTS.c[name].type) for name, value in values.items()]
-    is_there = exists().where(
-        ATTEMPTS.c.run_key == run_key, ATTEMPTS.c.attempt_id == attempt.attempt_id
-    )
-    begun = connection.execute(
-        insert(ATTEMPTS).from_select(columns, select(*literals).where(~is_there)),
-        execution_options={"preserve_rowcount": True},  # else some drivers tell -1
-    )
-    if begun.rowcount == 0:
+    if connection.execute(_BEGIN_ATTEMPT, values).rowcount == 0:
         _check_begun(connection, run_key, attempt)
 
 
@@ -75,44 +125,39 @@ def _check_begun(connection: Connection, run_key: int, attempt: OpenAttempt) -> 
 
 
 def finish_attempt(
-    connection: Connection, run_key: int, record: AttemptRecord, state: TrialState
+    connection: Connection, run_key: int, record: AttemptRecord, text: str, state: TrialState
 ) -> bool:
-    """The attempt's record and the trial's new state.
+    """The attempt's record, `text` as a document, and the trial's new state.
 
     False if this very record was written before. Raises StoreError if the attempt was never
     begun, or was finished differently.
     """
-    finished = connection.execute(
-        update(ATTEMPTS)
-        .where(
-            ATTEMPTS.c.run_key == run_key,
-            ATTEMPTS.c.attempt_id == record.attempt_id,
-            ATTEMPTS.c.trial_id == record.trial_id,
-            ATTEMPTS.c.is_open.is_(True),
-        )
-        .values(
-            is_open=False,
-            board=record.board,
-            started=record.started,
-            ended=record.ended,
-            outcome=record.outcome.value,
-            verdict=record.verdict.status.value,
-            source=record.source.value,
-            record_document=document(record),
-        )
-    )
-    if finished.rowcount == 0:
-        _check_finished(connection, run_key, record)
+    values = {
+        "of_run": run_key,
+        "of_attempt": record.attempt_id,
+        "of_trial": record.trial_id,
+        "to_board": record.board,
+        "to_started": record.started,
+        "to_ended": record.ended,
+        "to_outcome": record.outcome.value,
+        "to_verdict": record.verdict.status.value,
+        "to_source": record.source.value,
+        "to_document": text,
+    }
+    if connection.execute(_FINISH_ATTEMPT, values).rowcount == 0:
+        _check_finished(connection, run_key, record, text)
         return False
     # By name: two hostile names that are alike once cut must not refuse the whole attempt.
     rows = list({row["name"]: row for row in _measurement_rows(run_key, record)}.values())
     if rows:
-        connection.execute(insert(MEASUREMENTS), rows)
+        connection.execute(_ADD_MEASUREMENTS, rows)
     set_trial_state(connection, run_key, record.trial_id, state, record.reason)
     return True
 
 
-def _check_finished(connection: Connection, run_key: int, record: AttemptRecord) -> None:
+def _check_finished(
+    connection: Connection, run_key: int, record: AttemptRecord, text: str
+) -> None:
     """Raise StoreError unless exactly this record was written before."""
     known = connection.execute(
         select(ATTEMPTS.c.trial_id, ATTEMPTS.c.record_document).where(
@@ -121,7 +166,7 @@ def _check_finished(connection: Connection, run_key: int, record: AttemptRecord)
     ).one_or_none()
     if known is None or known.trial_id != record.trial_id:
         raise StoreError(f"attempt {record.attempt_id} of {record.trial_id} was never begun")
-    if known.record_document != document(record):
+    if known.record_document != text:
         raise StoreError(f"attempt {record.attempt_id} was finished before, with another record")
 
 
@@ -129,12 +174,13 @@ def set_trial_state(
     connection: Connection, run_key: int, trial_id: str, state: TrialState, reason: str
 ) -> None:
     """A trial's new state. Raises StoreError for an unknown trial."""
-    changed = connection.execute(
-        update(TRIALS)
-        .where(TRIALS.c.run_key == run_key, TRIALS.c.trial_id == trial_id)
-        .values(state=state.value, reason=plain(reason))
-    )
-    if changed.rowcount == 0:
+    values = {
+        "of_run": run_key,
+        "of_trial": trial_id,
+        "to_state": state.value,
+        "to_reason": plain(reason),
+    }
+    if connection.execute(_SET_TRIAL, values).rowcount == 0:
         raise StoreError(f"trial {trial_id} is not in the plan of this run")
 
 

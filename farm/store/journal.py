@@ -15,6 +15,7 @@ from farm.interfaces.sinks import Journal, OpenAttempt, RunEvent
 from farm.model.attempt import AttemptRecord, TrialState
 from farm.model.trace import PowerTrace
 from farm.store import attempts
+from farm.store.documents import document
 from farm.store.engine import Database
 from farm.store.failures import file_errors
 from farm.store.folders import EARLIER_LOG, TRACE, TRACE_LOG, attempt_folder, write_manifest
@@ -70,9 +71,11 @@ class StoreJournal(Journal):
         if trace is not None or has_log:
             await self._in_thread(lambda: self._write_trace(folder, record, trace))
 
+        text = document(record)
+
         def job(connection: Connection) -> None:
-            if attempts.finish_attempt(connection, self._run_key, record, state):
-                write_manifest(folder, record)
+            if attempts.finish_attempt(connection, self._run_key, record, text, state):
+                write_manifest(folder, record.files, text)
 
         await self._writer.write(job, folder)
         if has_log:

@@ -208,6 +208,8 @@ class Writer:
     def _commit(
         self, tickets: Sequence[_Ticket], events: Sequence[EventRow]
     ) -> list[FarmError | None]:
+        if len(tickets) == 1:
+            return self._commit_one(tickets[0], events)
         with self._database.writing() as connection:
             outcomes = [self._apply(connection, ticket.job) for ticket in tickets]
             folders = [
@@ -218,11 +220,35 @@ class Writer:
             if folders:
                 with file_errors(folders[0]):
                     flush_file_system(folders[0])
-            if events:
-                lost = self._apply(connection, lambda c: _insert_events(c, events))
-                if lost is not None:
-                    _log.warning("%d events could not be stored: %s", len(events), lost)
+            self._add_events(connection, events)
         return outcomes
+
+    def _commit_one(self, ticket: _Ticket, events: Sequence[EventRow]) -> list[FarmError | None]:
+        """A change that is alone needs no savepoint: if it is refused, all is undone."""
+        try:
+            with self._database.writing() as connection:
+                ticket.job(connection)
+                if ticket.files is not None:
+                    with file_errors(ticket.files):
+                        flush_file_system(ticket.files)
+                self._add_events(connection, events)
+        except _OWN_FAULTS as error:
+            refusal: FarmError = translated(error, self._database.where)
+        except FarmError as error:
+            refusal = error
+        except OverflowError as error:  # Python's sqlite3 raises it as it is
+            refusal = StoreError(f"{self._database.where}: {error}")
+        else:
+            return [None]
+        if events:
+            self._commit_all((), events)
+        return [refusal]
+
+    def _add_events(self, connection: Connection, events: Sequence[EventRow]) -> None:
+        if events:
+            lost = self._apply(connection, lambda c: _insert_events(c, events))
+            if lost is not None:
+                _log.warning("%d events could not be stored: %s", len(events), lost)
 
     def _apply(self, connection: Connection, job: Job) -> FarmError | None:
         """One job in a savepoint. Other database errors end the whole transaction."""
