@@ -1,11 +1,28 @@
 """Takes exchanges with a board's boot-time clock."""
 
+from dataclasses import dataclass
+
 from farm.interfaces.agent import ClockSource
 from farm.model.measurement import ClockExchange
 
 EXCHANGES = 16
 LARGEST_GOAL_S = 0.02
 GOAL_SHARE = 0.02
+KNOWN_FOR_S = 2.0
+"""200 ppm, the drift that is still accepted, are 0.4 ms in this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownClock:
+    """Exchanges with a board's clock, of which boot, and when (host monotonic seconds)."""
+
+    boot_id: str
+    at_s: float
+    exchanges: list[ClockExchange]
+
+    def is_old(self, now_s: float) -> bool:
+        """Whether they are too old to be the beginning of what begins now."""
+        return now_s - self.at_s > KNOWN_FOR_S
 
 
 def clock_goal_s(update_s: float | None) -> float:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 from farm.errors import BoardError
-from farm.execution.clock_map import clock_goal_s, sample_clock
+from farm.execution.clock_map import KnownClock, clock_goal_s, sample_clock
 from farm.execution.commit import Committer
 from farm.execution.equipment import RunServices
 from farm.execution.idle import IdleBaselines
@@ -17,7 +17,7 @@ from farm.execution.session import BoardSession
 from farm.interfaces.agent import Job
 from farm.interfaces.sinks import OpenAttempt
 from farm.model.attempt import Outcome, StepTime, TrialState, attempt_id
-from farm.model.measurement import IdlePower
+from farm.model.measurement import ClockExchange, IdlePower
 from farm.model.plan import Trial
 from farm.model.power_mode import AppliedPowerMode
 
@@ -49,6 +49,7 @@ class TrialRunner:
         self._feed = feed if services.rules.power != "off" else None
         self._clock_goal_s = clock_goal_s(self._feed.spec.update_s if self._feed else None)
         self._committer = Committer(services)
+        self._known_clock: KnownClock | None = None
         self._shown_s = float("-inf")
 
     async def run(self, ticket: Ticket) -> TrialState:
@@ -140,7 +141,7 @@ class TrialRunner:
     ) -> Evidence:
         """Journal the attempt; from here on it must be seen to its end."""
         trial, services = ticket.trial, self._services
-        clock_before = await sample_clock(self._session.agent, self._clock_goal_s)
+        clock_before = await self._clock(is_fresh=False)
         number, started = ticket.attempts + 1, services.clock.now()
         begun = OpenAttempt(
             attempt_id(trial.trial_id, number), trial.trial_id, trial.board, number, started
@@ -166,6 +167,19 @@ class TrialRunner:
             number=begun.number,
         )
         return evidence
+
+    async def _clock(self, *, is_fresh: bool = True) -> list[ClockExchange]:
+        """Exchanges with the board's clock; those of a moment ago will do unless `is_fresh`.
+
+        The end of one trial is the beginning of the next: what was asked there holds here.
+        """
+        agent, now_s = self._session.agent, self._services.clock.monotonic()
+        boot_id = agent.fingerprint.boot_id
+        known = self._known_clock
+        if is_fresh or known is None or known.boot_id != boot_id or known.is_old(now_s):
+            exchanges = await sample_clock(agent, self._clock_goal_s)
+            self._known_clock = known = KnownClock(boot_id, now_s, exchanges)
+        return known.exchanges
 
     async def _start(self, evidence: Evidence) -> None:
         if self._feed is not None and evidence.sink is None:
@@ -219,10 +233,10 @@ class TrialRunner:
             cell = trial.cell
             evidence.mode = await self._session.set_mode(cell.power_mode, cell.clocks)
             await self._session.agent.ensure_payload(self._services.payloads[cell.payload])
-            evidence.clock_before = await sample_clock(self._session.agent, self._clock_goal_s)
+            evidence.clock_before = await self._clock()
             await self._start(evidence)
         elif not evidence.clock_before:
-            evidence.clock_before = await sample_clock(self._session.agent, self._clock_goal_s)
+            evidence.clock_before = await self._clock()
         return await self._see_through(ticket)
 
     async def _see_through(self, ticket: Ticket) -> TrialState:
@@ -263,7 +277,7 @@ class TrialRunner:
         """Everything the judgement needs, fetched while it is there."""
         agent, status = self._session.agent, evidence.status
         with self._step(evidence.steps, "clock"):
-            evidence.clock_after = await sample_clock(agent, self._clock_goal_s)
+            evidence.clock_after = await self._clock()
         await self._show_temperature(evidence.trial.board)
         if status is not None and status.exit is not None:
             with self._step(evidence.steps, "collect"):
