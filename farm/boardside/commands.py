@@ -1,5 +1,6 @@
-"""Short commands: argv, stdin closed, a time limit, output bounded; many may run at once."""
+"""Short commands: argv, stdin, a time limit, output bounded; many may run at once."""
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -9,11 +10,13 @@ import subprocess
 import termios
 
 from place import boot_time
-from wire import RequestError, number_of, packed, texts_of
+from wire import RequestError, bytes_of, number_of, packed, texts_of
 
 DEFAULT_LIMIT = 1024 * 1024
 KILL_S = 5
 LARGEST_LIMIT = 4 * 1024 * 1024
+LONGEST_STDIN = 4096
+"""Any pipe has room for so much (PIPE_BUF of Linux): written at once, nobody waits."""
 _ROOT = []  # the answer of `is_root`, once it is known
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 """Where nvpmodel and jetson_clocks lie; a non-root SSH login often lacks them in PATH."""
@@ -52,6 +55,9 @@ class Command:
         argv = texts_of(request, "argv")
         if not argv or any("\0" in text for text in argv):
             raise RequestError("bad_request", "argv is empty or has a NUL")
+        stdin = bytes_of(request, "stdin")
+        if len(stdin) > LONGEST_STDIN:
+            raise RequestError("bad_request", "stdin is longer than {}".format(LONGEST_STDIN))
         self.timeout_s = number_of(request, "timeout_s", 30.0)
         self._limit = min(int(number_of(request, "limit", DEFAULT_LIMIT)), LARGEST_LIMIT)
         if request.get("needs_root") and not is_root():
@@ -64,16 +70,17 @@ class Command:
         self._process = None
         self._out, self._err = None, None
         try:
-            self._start(argv, bool(request.get("needs_tty")))
+            with _input(stdin) as given:
+                self._start(argv, bool(request.get("needs_tty")), given)
         except OSError as error:
             # What a shell says of a command that is absent, or not executable.
             status = 127 if error.errno == errno.ENOENT else 126
             self._failure = (status, "{}: {}".format(argv[0], error.strerror))
         self.pipes = list(self._kept)
 
-    def _start(self, argv, needs_tty):
+    def _start(self, argv, needs_tty, stdin):
         options = {
-            "stdin": subprocess.DEVNULL,
+            "stdin": stdin,
             "start_new_session": True,
             "env": command_environment(),
             "cwd": "/",
@@ -170,6 +177,21 @@ class Command:
         else:
             self._process.stdout.close()
             self._process.stderr.close()
+
+
+@contextlib.contextmanager
+def _input(data):
+    """What a command reads: `data` and then the end."""
+    if not data:
+        yield subprocess.DEVNULL
+        return
+    reader, writer = os.pipe()
+    try:
+        with os.fdopen(writer, "wb", 0) as pipe:
+            pipe.write(data)
+        yield reader
+    finally:
+        os.close(reader)
 
 
 def _own_terminal():

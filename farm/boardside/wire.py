@@ -1,6 +1,7 @@
 """What the agent says no with, and files written so that they are whole or absent."""
 
 import base64
+import binascii
 import errno
 import json
 import os
@@ -91,6 +92,14 @@ def text_of(request, name, default=None):
     if not isinstance(value, str):
         raise RequestError("bad_request", "{} must be text".format(name))
     return value
+
+
+def bytes_of(request, name):
+    """Bytes that came as base64 text, b"" if there are none; RequestError if it is none."""
+    try:
+        return base64.b64decode(text_of(request, name, "").encode("ascii"), validate=True)
+    except (UnicodeEncodeError, binascii.Error):
+        raise RequestError("bad_request", "{} must be base64".format(name))
 
 
 def number_of(request, name, default=None):

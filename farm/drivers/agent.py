@@ -9,6 +9,7 @@ the board unasked, and small files come with it.
 import asyncio
 import contextlib
 import time
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -106,8 +107,9 @@ class SshBoardAgent(BoardAgent):
         timeout_s: float = 30.0,
         needs_root: bool = False,
         needs_tty: bool = False,
+        stdin: bytes = b"",
     ) -> CommandResult:
-        """Run argv with stdin closed. Raises AgentError when sudo would ask for a password."""
+        """Run argv. Raises AgentError when sudo would ask for a password."""
         answer = await self._channel.request(
             "run",
             within_s=timeout_s + REPLY_S,
@@ -115,6 +117,7 @@ class SshBoardAgent(BoardAgent):
             timeout_s=timeout_s,
             needs_root=needs_root,
             needs_tty=needs_tty,
+            stdin=b64encode(stdin).decode(),
         )
         result = CommandResult(
             tuple(argv),

@@ -90,8 +90,13 @@ class BoardCommands(Protocol):
         timeout_s: float = 30.0,
         needs_root: bool = False,
         needs_tty: bool = False,
+        stdin: bytes = b"",
     ) -> CommandResult:
-        """Run argv with stdin closed. `needs_root`: through ``sudo -n`` unless already root."""
+        """Run argv. `needs_root`: through ``sudo -n`` unless already root.
+
+        `stdin` is what it finds on its stdin (at most 4096 bytes), then the end; without any
+        stdin is closed.
+        """
 
     @abstractmethod
     async def read_text(self, path: str) -> str | None:

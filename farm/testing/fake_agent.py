@@ -117,6 +117,7 @@ class FakeBoardAgent(BoardAgent):
         timeout_s: float = 30.0,
         needs_root: bool = False,
         needs_tty: bool = False,
+        stdin: bytes = b"",
     ) -> CommandResult:
         """What `command` answers."""
         self._begin("run", " ".join(argv))

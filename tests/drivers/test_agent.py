@@ -77,6 +77,11 @@ async def test_command_result(board: Bench) -> None:
     assert absent.exit_status == 127
     assert "No such file" in absent.error_text
     assert (await board.agent.run(["cat"])).stdout == b""  # stdin is closed
+    given = bytes(range(256)) * 16
+    assert (await board.agent.run(["cat"], stdin=given)).stdout == given
+    assert (await board.agent.run(["true"], stdin=given)).exit_status == 0  # it never reads
+    with pytest.raises(AgentError, match="longer than 4096"):
+        await board.agent.run(["cat"], stdin=given + b"x")
 
 
 async def test_command_with_terminal(board: Bench) -> None:

@@ -44,6 +44,7 @@ class FakeJetson(BoardCommands):
         timeout_s: float = 30.0,
         needs_root: bool = False,
         needs_tty: bool = False,
+        stdin: bytes = b"",
     ) -> CommandResult:
         self.log.append(" ".join(argv))
         if needs_root and not self.has_root:
