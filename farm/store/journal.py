@@ -77,7 +77,7 @@ class StoreJournal(Journal):
             if attempts.finish_attempt(connection, self._run_key, record, text, state):
                 write_manifest(folder, record.files, text)
 
-        await self._writer.write(job, folder)
+        await self._writer.write(job, folder, is_patient=True)
         if has_log:
             await self._in_thread(lambda: _remove_log(folder))
 

@@ -35,6 +35,7 @@ Job = Callable[[Connection], None]
 EventRow = Mapping[str, object]
 
 _EVENT_DELAY_S = 0.5  # the journal promises a second at the latest
+_COMPANY_S = 0.005  # what a lane takes from one trial to the next, and far below a commit
 _EVENT_RETRY_S = 5.0  # after a failure: a full disk stays full for a while
 _EVENTS_KEPT = 20_000  # while the disk is full; some 10 MB
 _LOCKED_TRIES = 4  # each waits for the busy timeout
@@ -48,6 +49,7 @@ class _Ticket:
     job: Job
     done: Callable[[FarmError | None], None]
     files: Path | None = None
+    is_patient: bool = False
 
 
 class Writer:
@@ -62,11 +64,13 @@ class Writer:
         self._is_closed = False
         self._thread: threading.Thread | None = None
 
-    async def write(self, job: Job, files: Path | None = None) -> None:
+    async def write(
+        self, job: Job, files: Path | None = None, *, is_patient: bool = False
+    ) -> None:
         """Returns once the change is on disk. Raises StoreError.
 
         `files`: the folder of files that belong to the change; they are on disk before the
-        change is.
+        change is. `is_patient`: nobody waits for it, so it may wait a moment for company.
 
         A caller that is cancelled meanwhile does not undo the change.
         """
@@ -87,7 +91,7 @@ class Writer:
             except RuntimeError:  # the loop was closed: nobody waits any more
                 _log.debug("a write ended after its event loop")
 
-        self._submit(_Ticket(job, done, files))
+        self._submit(_Ticket(job, done, files, is_patient))
         await waiter
 
     def write_now(self, job: Job) -> None:
@@ -173,11 +177,21 @@ class Writer:
                     if wait_s <= 0:
                         break
                 self._wake.wait(wait_s)
+            self._wait_for_company()
             tickets, self._tickets = self._tickets, []
             events = list(self._events)
             self._events.clear()
             self._events_due_s = None
             return tickets, events
+
+    def _wait_for_company(self) -> None:
+        """While only patient changes wait: a trial's end is followed by the next one's begin."""
+        until_s = time.monotonic() + _COMPANY_S
+        while self._tickets and not self._is_closed:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0 or not all(ticket.is_patient for ticket in self._tickets):
+                return
+            self._wake.wait(left_s)
 
     def _keep_events(self, events: Sequence[EventRow]) -> None:
         with self._wake:
