@@ -1,7 +1,7 @@
 """The order of one board's trials: few mode changes, fewest reboots, drift spread over all cells.
 
-A reboot is needed where the TPC mask of the GPU (`PowerMode.tpc_mask`) changes. A mode without
-a mask leaves the mask as it is.
+Where a reboot is needed `BoardProfile.needs_reboot` tells. A mode of which it does not know
+leaves the board's GPU as it is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,33 +41,42 @@ def order_trials(
 def order_modes(cells: Iterable[Cell], profile: BoardProfile) -> list[str]:
     """The cells' power modes as asked, in lower case, each once, with the fewest reboots.
 
-    Modes of one TPC mask stand together. The mask that the board starts with comes first:
-    that of ``current``, else of the profile's default mode. What is left open goes by
-    priority, then by first appearance.
+    Modes that need no reboot between them stand together. Those of the mode that the board
+    starts with, ``current``, come first, or else of the profile's default mode. What is left
+    open goes by priority, then by first appearance.
     """
     priority: dict[str, int] = {}
     for cell in cells:
         mode = cell.power_mode.lower()
         priority[mode] = max(priority.get(mode, cell.priority), cell.priority)
     places = {mode: (mode != CURRENT, -priority[mode], at) for at, mode in enumerate(priority)}
-    masks = {mode: mask_of(mode, profile) for mode in priority}
-    start = mask_of(CURRENT, profile)
-    groups: dict[int | None, tuple[bool, bool, int, int]] = {}
+    start = meant_mode(CURRENT, profile)
+    kinds: list[tuple[PowerMode | None, tuple[bool, bool, int, int]]] = []
+    ranks: dict[str, tuple[bool, bool, int, int]] = {}
     for mode in sorted(places, key=places.__getitem__):
-        mask, place = masks[mode], places[mode]
-        groups.setdefault(mask, (place[0], mask != start, place[1], place[2]))
-    return sorted(places, key=lambda mode: (groups[masks[mode]], places[mode]))
+        meant, place = meant_mode(mode, profile), places[mode]
+        known = next((rank for kind, rank in kinds if _is_one_kind(kind, meant, profile)), None)
+        if known is None:
+            known = (place[0], not _is_one_kind(start, meant, profile), place[1], place[2])
+            kinds.append((meant, known))
+        ranks[mode] = known
+    return sorted(places, key=lambda mode: (ranks[mode], places[mode]))
 
 
-def mask_of(asked: str, profile: BoardProfile) -> int | None:
-    """The TPC mask of the mode that `asked` means by the profile, or None if that is unknown.
+def meant_mode(asked: str, profile: BoardProfile) -> PowerMode | None:
+    """The mode of the profile that `asked` means, or None if that is unknown.
 
     ``current`` is taken for the profile's default mode, ``maxn``, ``maxp`` and ``maxq`` for
     the first mode whose name begins so, ``15W`` for ``MODE_15W``. The board's own table
     decides when the plan runs; a wrong guess costs a reboot more, not a trial.
     """
     wanted = (profile.default_power_mode or "") if asked.lower() == CURRENT else asked
-    mode = _find_mode(wanted.lower(), profile.power_modes)
+    return _find_mode(wanted.lower(), profile.power_modes)
+
+
+def mask_of(asked: str, profile: BoardProfile) -> int | None:
+    """The TPC mask of the mode that `asked` means by the profile, or None if that is unknown."""
+    mode = meant_mode(asked, profile)
     return None if mode is None else mode.tpc_mask
 
 
@@ -75,17 +84,28 @@ def count_changes(trials: Iterable[Trial], profile: BoardProfile) -> tuple[int, 
     """Mode changes and reboots between the trials; the first setting counts as neither."""
     changes = reboots = 0
     previous: str | None = None
-    mask: int | None = None
+    standing: PowerMode | None = None
     for trial in trials:
         mode = trial.cell.power_mode.lower()
         if mode == previous:
             continue
         changes += previous is not None
-        wanted = mask_of(mode, profile)
-        reboots += None not in (mask, wanted) and mask != wanted
-        mask = mask if wanted is None else wanted
         previous = mode
+        wanted = meant_mode(mode, profile)
+        if wanted is None:
+            continue
+        needed = standing is not None and profile.needs_reboot(standing.name, wanted.name)
+        reboots += needed is True
+        if needed is not None or standing is None or standing.tpc_mask is None:
+            standing = wanted
     return changes, reboots
+
+
+def _is_one_kind(first: PowerMode | None, second: PowerMode | None, profile: BoardProfile) -> bool:
+    """Whether no reboot is needed between the modes; all unknown ones are one kind."""
+    if first is None or second is None:
+        return first is second
+    return profile.needs_reboot(first.name, second.name) is False
 
 
 def _find_mode(name: str, modes: Sequence[PowerMode]) -> PowerMode | None:

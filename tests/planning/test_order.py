@@ -156,6 +156,35 @@ def test_no_order_of_the_modes_needs_fewer_reboots(
         assert reboots_of([default, *order], by_name) == best
 
 
+@given(st.lists(st.sampled_from([0, 5, "reboots"]), min_size=1, max_size=5), st.data())
+@settings(deadline=None)
+def test_modes_that_always_reboot_are_counted_and_cost_no_more_than_they_must(
+    kinds: list[int | str], data: st.DataObject
+) -> None:
+    """A mode of `reboot_modes` is entered and left by a reboot, whatever its mask."""
+    by_name = {f"M{number}": kind for number, kind in enumerate(kinds)}
+    rebooting = tuple(name for name, kind in by_name.items() if kind == "reboots")
+    masks = {name: None if kind == "reboots" else int(kind) for name, kind in by_name.items()}
+    made = plan(
+        sweep(power_modes=tuple(data.draw(st.permutations(list(by_name)))), repeats=2),
+        [board("a")],
+        [profile(masks=masks).model_copy(update={"reboot_modes": rebooting})],
+    )
+    groups = len({name if kind == "reboots" else kind for name, kind in by_name.items()})
+    assert made.lanes[0].reboots == groups - 1
+
+
+def test_modes_without_masks_reboot_only_where_the_profile_says_so() -> None:
+    bare = profile(masks={"A": None, "B": None, "C": None})
+    made = plan(
+        sweep(power_modes=("A", "B", "C")),
+        [board("a")],
+        [bare.model_copy(update={"reboot_modes": ("B",)})],
+    )
+    assert modes_in_order(made) == ["A", "C", "B"]
+    assert made.lanes[0].reboots == 1
+
+
 def shuffled(seed: int = 1, name: str = "a") -> Plan:
     return plan(
         sweep(
