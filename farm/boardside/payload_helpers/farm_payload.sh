@@ -11,9 +11,15 @@ _farm_event() {
     printf '%s\n' "$1" >>"${FARM_EVENTS:-/dev/stderr}"
 }
 
-# A text as the inside of a JSON string: \ and " escaped, control characters blanked.
+# Sets _farm_text: a text as the inside of a JSON string, \ and " escaped, control characters
+# blanked. A plain text, as most are, costs no process.
 _farm_json() {
-    printf '%s' "$1" | tr '\000-\037\177' ' ' | LC_ALL=C sed 's/[\\"]/\\&/g'
+    case $1 in
+    *[!A-Za-z0-9' _.,:;/%+*=()-']*)
+        _farm_text=$(printf '%s' "$1" | tr '\000-\037\177' ' ' | LC_ALL=C sed 's/[\\"]/\\&/g')
+        ;;
+    *) _farm_text=$1 ;;
+    esac
 }
 
 _farm_now() {
@@ -38,7 +44,10 @@ farm_metric() {
         return 2
         ;;
     esac
-    _farm_event "{\"event\": \"metric\", \"name\": \"$(_farm_json "$1")\", \"value\": $2, \"unit\": \"$(_farm_json "$3")\"}"
+    _farm_json "$1"
+    _farm_name=$_farm_text
+    _farm_json "$3"
+    _farm_event "{\"event\": \"metric\", \"name\": \"$_farm_name\", \"value\": $2, \"unit\": \"$_farm_text\"}"
 }
 
 # farm_progress DONE OF
@@ -47,12 +56,14 @@ farm_progress() {
 }
 
 farm_note() {
-    _farm_event "{\"event\": \"note\", \"text\": \"$(_farm_json "$*")\"}"
+    _farm_json "$*"
+    _farm_event "{\"event\": \"note\", \"text\": \"$_farm_text\"}"
 }
 
 # Ends the payload: this board, engine or version cannot do it.
 farm_unsupported() {
-    _farm_event "{\"event\": \"unsupported\", \"reason\": \"$(_farm_json "$*")\"}"
+    _farm_json "$*"
+    _farm_event "{\"event\": \"unsupported\", \"reason\": \"$_farm_text\"}"
     exit 77
 }
 
