@@ -14,41 +14,48 @@ from farm.model.trace import PowerTrace
 
 
 class Committer:
-    """Commits in the order of submission, one at a time; faults come out at the next call."""
+    """Commits in the order of submission; faults come out at the next call that waits."""
 
     def __init__(self, services: RunServices) -> None:
         self._services = services
-        self._task: asyncio.Task[None] | None = None
+        self._newest: asyncio.Task[None] | None = None
+        self._older: asyncio.Task[None] | None = None
 
-    async def submit(
+    def submit(
         self,
         record: AttemptRecord,
         state: TrialState,
         trace: PowerTrace | None,
         forget: Callable[[], Awaitable[None]],
     ) -> None:
-        """Begin to commit; `forget` lets the board remove the attempt afterwards.
-
-        Waits for the commit before this one. Raises its StoreError or BoardError.
-        """
-        await self.settle()
-        self._task = asyncio.create_task(
-            self._commit(record, state, trace, forget), name=f"commit {record.attempt_id}"
+        """Begin to commit; `forget` lets the board remove the attempt afterwards."""
+        before, self._older = self._newest, self._newest
+        self._newest = asyncio.create_task(
+            self._commit(before, record, state, trace, forget), name=f"commit {record.attempt_id}"
         )
 
-    async def settle(self) -> None:
-        """Wait until everything submitted is durable. Raises StoreError, BoardError."""
-        task, self._task = self._task, None
+    async def settle_older(self) -> None:
+        """Wait until at most one attempt is not durable. Raises StoreError, BoardError."""
+        task, self._older = self._older, None
         if task is not None:
             await asyncio.shield(task)  # a lane that is stopped still commits what it has
 
+    async def settle(self) -> None:
+        """Wait until everything submitted is durable. Raises StoreError, BoardError."""
+        task, self._newest, self._older = self._newest, None, None
+        if task is not None:
+            await asyncio.shield(task)
+
     async def _commit(
         self,
+        before: asyncio.Task[None] | None,
         record: AttemptRecord,
         state: TrialState,
         trace: PowerTrace | None,
         forget: Callable[[], Awaitable[None]],
     ) -> None:
+        if before is not None:
+            await before  # its fault is this one's too: what follows it may build on it
         await self._services.journal.finish_attempt(record, state, trace)
         self._services.show(
             "trial_end",

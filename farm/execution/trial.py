@@ -62,14 +62,19 @@ class TrialRunner:
         refusal = self._refusal(trial)
         if refusal and ticket.begun is None:
             return await self._refuse(trial, refusal)
-        if ticket.begun is None:
-            mode, idle, steps = await self._prepare(trial)
+        await self._committer.settle_older()
+        try:
+            if ticket.begun is None:
+                mode, idle, steps = await self._prepare(trial)
+                async with self._metering():
+                    await self._begin(ticket, mode, idle, steps)
+                    return await self._see_through(ticket)
             async with self._metering():
-                ticket.evidence = await self._begin(ticket, mode, idle, steps)
-                await self._start(ticket.evidence)
-                return await self._see_through(ticket)
-        async with self._metering():
-            return await self._continue(ticket)
+                return await self._continue(ticket)
+        except asyncio.CancelledError:
+            if ticket.evidence is not None:
+                await self._cancel(ticket, ticket.evidence)
+            raise
 
     def _refusal(self, trial: Trial) -> str:
         manifest = self._services.payloads[trial.cell.payload].manifest
@@ -138,20 +143,24 @@ class TrialRunner:
         mode: AppliedPowerMode,
         idle: IdlePower | None,
         steps: list[StepTime],
-    ) -> Evidence:
-        """Journal the attempt; from here on it must be seen to its end."""
+    ) -> None:
+        """Journal the attempt and start it; from here on it must be seen to its end."""
         trial, services = ticket.trial, self._services
         clock_before = await self._clock(is_fresh=False)
         number, started = ticket.attempts + 1, services.clock.now()
         begun = OpenAttempt(
             attempt_id(trial.trial_id, number), trial.trial_id, trial.board, number, started
         )
-        evidence = await self._open_evidence(ticket.trial, begun)
-        ticket.begun, ticket.attempts = begun, number
+        opening = asyncio.ensure_future(self._open_evidence(trial, begun))
+        try:
+            await asyncio.shield(opening)
+        finally:  # a lane that is stopped here must know what it has journaled
+            evidence = await opening
+            ticket.begun, ticket.attempts, ticket.evidence = begun, number, evidence
         evidence.mode, evidence.idle, evidence.steps = mode, idle, steps
         evidence.clock_before = clock_before
         evidence.boot_id = self._session.agent.fingerprint.boot_id
-        return evidence
+        await self._start(evidence)
 
     async def _open_evidence(self, trial: Trial, begun: OpenAttempt) -> Evidence:
         folder = await self._services.journal.begin_attempt(
@@ -244,21 +253,17 @@ class TrialRunner:
         evidence = ticket.evidence
         if evidence is None:
             raise RuntimeError("nothing was begun")
-        try:
-            with self._step(evidence.steps, "run"):
-                await self._wait_for_end(evidence)
-            await self._gather(evidence)
-            judged = judge_attempt(
-                evidence,
-                read_events(evidence, self._services),
-                self._services,
-                self._session.equipment,
-                self._session.agent.fingerprint,
-            )
-        except asyncio.CancelledError:
-            await self._cancel(ticket, evidence)
-            raise
-        return await self._commit(ticket, evidence, judged)
+        with self._step(evidence.steps, "run"):
+            await self._wait_for_end(evidence)
+        await self._gather(evidence)
+        judged = judge_attempt(
+            evidence,
+            read_events(evidence, self._services),
+            self._services,
+            self._session.equipment,
+            self._session.agent.fingerprint,
+        )
+        return self._commit(ticket, evidence, judged)
 
     async def _wait_for_end(self, evidence: Evidence) -> None:
         """Wait for the board's word; stop the payload when the word does not come in time."""
@@ -302,7 +307,7 @@ class TrialRunner:
             if earlier is not None:
                 evidence.trace = earlier.followed_by(evidence.trace)
 
-    async def _commit(self, ticket: Ticket, evidence: Evidence, judged: Judged) -> TrialState:
+    def _commit(self, ticket: Ticket, evidence: Evidence, judged: Judged) -> TrialState:
         """Hand the record over to be committed; the trial's new state."""
         state = state_after(
             judged.outcome,
@@ -317,9 +322,7 @@ class TrialRunner:
         agent = self._session.agent
         record = judged.record(evidence, self._services, agent.fingerprint)
         board_id = self._board_id(record.attempt_id)
-        await self._committer.submit(
-            record, state, evidence.trace, lambda: agent.remove([board_id])
-        )
+        self._committer.submit(record, state, evidence.trace, lambda: agent.remove([board_id]))
         ticket.begun, ticket.evidence, ticket.previous_reason = None, None, judged.reason
         return state
 
@@ -335,14 +338,15 @@ class TrialRunner:
         self._close_sink(evidence)
         with contextlib.suppress(BoardError, TimeoutError):
             async with asyncio.timeout(STOP_LIMIT_S):
-                board_id = self._board_id(evidence.attempt_id)
-                await self._session.agent.stop(board_id)
-                fingerprint = self._session.agent.fingerprint
+                board_id, agent = self._board_id(evidence.attempt_id), self._session.agent
+                if (await agent.status(board_id)).phase != "absent":
+                    await agent.stop(board_id)
+                fingerprint = agent.fingerprint
                 judged = cancelled(fingerprint, self._session.equipment)
                 record = judged.record(evidence, self._services, fingerprint)
                 await self._services.journal.finish_attempt(record, TrialState.PENDING, None)
-                ticket.begun = None
-                await self._session.agent.remove([board_id])
+                ticket.begun = ticket.evidence = None
+                await agent.remove([board_id])
 
     def _close_sink(self, evidence: Evidence) -> None:
         if evidence.sink is None:
