@@ -24,7 +24,9 @@ def refusal(op: str, value: object) -> BoardError:
         return CommandTimeoutError(op, text)
     if kind == "held":
         return LeaseHeldError(
-            op, text, remedy="wait until that run ends, or stop it with `farm stop`"
+            op,
+            text,
+            remedy="wait until that run ends or stop it with `farm stop`; if its process is gone, `farm resume` goes on with it",
         )
     if kind == "no_space":
         return TransferError(
