@@ -17,7 +17,8 @@ FarmError                          exit 1
 │ │ └ LeaseHeldError               never       another run holds the board
 │ ├ TransferError                  retryable   what arrived is not what was sent; disk full
 │ ├ PowerModeError                 set, but not what was read back
-│ │ └ UnsupportedPowerModeError    the board has no such mode: a result in itself
+│ │ ├ UnsupportedPowerModeError    the board has no such mode: a result in itself
+│ │ └ RebootNeededError            the board changes into the mode only by a reboot
 │ ├ MeterError                     retryable   no samples, refused, not a meter
 │ └ PayloadError                   it ran and said no, or its output does not parse
 ├ StoreError                       a store that cannot be read or written
@@ -153,6 +154,21 @@ class PowerModeError(BoardError):
 
 class UnsupportedPowerModeError(PowerModeError):
     """The board has no such power mode: a result in itself, not a fault."""
+
+
+class RebootNeededError(PowerModeError):
+    """The board changes into the mode only by a reboot; nothing was changed yet.
+
+    Args:
+        mode: the mode's name on the board.
+        step, seen, board, remedy: as for every BoardError.
+    """
+
+    def __init__(
+        self, step: str, seen: str, *, mode: str, board: str = "", remedy: str = ""
+    ) -> None:
+        self.mode = mode
+        super().__init__(step, seen, board=board, remedy=remedy)
 
 
 class MeterError(BoardError):

@@ -1,7 +1,7 @@
 """The operating mode of a board. Implementations: `farm/drivers/power_modes/`."""
 
 from abc import abstractmethod
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from farm.model.power_mode import AppliedPowerMode, ClockPolicy, PowerModeState, PowerModeTable
 
@@ -21,10 +21,24 @@ class PowerController(Protocol):
     async def apply(self, asked: str, clocks: ClockPolicy) -> AppliedPowerMode:
         """Resolve `asked` (a name, ``maxn``, ``maxq``, ``maxp``, ``current``), set, read back.
 
-        Raises UnsupportedPowerModeError with the list of what exists, PowerModeError when
-        something else was read back or the board asks for a reboot.
+        Raises UnsupportedPowerModeError with the list of what exists, RebootNeededError when
+        the board asks for a reboot, PowerModeError when something else was read back.
         """
 
     @abstractmethod
     async def restore(self, original: PowerModeState) -> None:
         """Put back what `current` told before the run; read back."""
+
+
+@runtime_checkable
+class RebootingController(Protocol):
+    """What a controller can do besides whose board changes into some modes by a reboot."""
+
+    @abstractmethod
+    async def request_reboot_into(self, asked: str) -> bool:
+        """Let the board go down and come back in the mode; called after RebootNeededError.
+
+        True when it goes down, False when it changed live after all. The link may drop before
+        the answer: LinkLostError and CommandTimeoutError then tell the same as True. Raises
+        PowerModeError when the board refused. What it came back in is for `apply` to prove.
+        """

@@ -51,13 +51,18 @@ class MeasureRules(Record):
 
 
 class Limits(Record):
-    """Bounds: `time_s` an attempt may take, `retries` of a trial after its first attempt."""
+    """Bounds: `time_s` an attempt may take, `retries` of a trial after its first attempt.
+
+    `reboot` lets a board be rebooted where a power mode needs it, at most `max_reboots` times
+    in a run; going back to the mode in which it was found comes on top.
+    """
 
     time_s: float = Field(default=900.0, gt=0)
     retries: int = Field(default=2, ge=0)
     connect_retries: int = Field(default=5, ge=0)
     output_mb: float = Field(default=16.0, gt=0)
     reboot: bool = False
+    max_reboots: int = Field(default=20, ge=1)
 
 
 class Sweep(Record):

@@ -6,26 +6,36 @@ In a device profile::
 
 Tried on captures of L4T R28 to R39 and on simulated boards, not on a real Jetson yet. The
 table comes from the board's own /etc/nvpmodel.conf. Exit codes of nvpmodel prove nothing: what
-was set is read back. It may ask to reboot; stdin is closed, so it then changes nothing.
-Setting needs password-less sudo; reading the mode does not.
+was set is read back. It may ask to reboot; stdin is closed, so it then changes nothing, and
+RebootNeededError tells. `request_reboot_into` answers yes. Setting needs password-less sudo;
+reading the mode does not.
 """
 
 from collections.abc import Mapping, Sequence
 
+from farm.drivers.power_modes import nvpmodel_refusals as refusals
 from farm.drivers.power_modes.aliases import resolve_mode
 from farm.drivers.power_modes.cpu_list import parse_cpu_list
 from farm.drivers.power_modes.jetson_clocks import ClocksShown, parse_clocks
-from farm.drivers.power_modes.nvpmodel_conf import mode_table, parse_conf, parse_printed_conf
+from farm.drivers.power_modes.nvpmodel_conf import (
+    gpu_masks,
+    mode_table,
+    parse_conf,
+    parse_printed_conf,
+)
 from farm.drivers.power_modes.nvpmodel_output import (
+    Meaning,
     ParamValue,
     parse_query,
     parse_set_output,
     parse_values,
 )
-from farm.drivers.power_modes.nvpmodel_proof import difference, is_refused_root, unexplained_caps
+from farm.drivers.power_modes.nvpmodel_proof import difference, stuck_mask, unexplained_caps
+from farm.drivers.power_modes.nvpmodel_refusals import CONF
+from farm.drivers.power_modes.root import is_refused_root, require_root, run_as_root
 from farm.errors import CommandTimeoutError, PowerModeError, UnsupportedPowerModeError
 from farm.interfaces.agent import BoardCommands
-from farm.interfaces.power_controller import PowerController
+from farm.interfaces.power_controller import PowerController, RebootingController
 from farm.interfaces.transport import CommandResult
 from farm.model.power_mode import (
     AppliedPowerMode,
@@ -36,7 +46,6 @@ from farm.model.power_mode import (
 )
 from farm.model.profile import BoardProfile
 
-CONF = "/etc/nvpmodel.conf"
 ONLINE = "/sys/devices/system/cpu/online"
 STORE = "/run/farm-jetson-clocks.conf"
 """What the clocks were before we locked them. /run is root's and empty after a boot, when the
@@ -46,35 +55,31 @@ QUERY_TIMEOUT_S = 20.0
 """A query can hang for seconds while the GPU is full (rbonghi/jetson_stats#721)."""
 
 SET_TIMEOUT_S = 60.0
-SUDO_REMEDY = (
-    "Allow it without a password on the board, e.g. by this line in /etc/sudoers.d/farm: "
-    "USER ALL=(root) NOPASSWD: /usr/sbin/nvpmodel, /usr/bin/jetson_clocks"
-)
-REBOOT_REMEDY = "Reboot the board into that mode by hand, or leave the mode out of the sweep."
+TOOLS = ("/usr/sbin/nvpmodel", "/usr/bin/jetson_clocks")
+REBOOT = "/sbin/reboot"
 
 
-class NvpmodelPowerController(PowerController):
+class NvpmodelPowerController(PowerController, RebootingController):
     """Power modes of one Jetson."""
 
     def __init__(self, commands: BoardCommands, profile: BoardProfile) -> None:
         self._commands, self._profile = commands, profile
         self._table: PowerModeTable | None = None
         self._paths: Mapping[tuple[str, str], str] = {}
+        self._masks: Mapping[int, Mapping[str, int]] = {}
 
     async def modes(self) -> PowerModeTable:
         """Read the board's table. Raises PowerModeError when there is none."""
-        conf, source = parse_conf(await self._commands.read_text(CONF) or ""), CONF
+        text = await self._commands.read_text(CONF)
+        conf, source = parse_conf(text or ""), CONF
         if not conf.modes:
             printed = await self._run(["nvpmodel", "-p", "--verbose"])
             conf, source = parse_printed_conf(_text(printed)), "nvpmodel -p"
+            if not conf.modes:
+                raise refusals.no_table(text, printed, self._profile.name)
         table = mode_table(conf, source)
-        if not table.modes:
-            raise PowerModeError(
-                "read power modes",
-                f"neither {CONF} nor `nvpmodel -p` on the board lists any",
-                remedy=f"Is it a Jetson ({self._profile.name}) with its L4T tools installed?",
-            )
         self._table, self._paths = table, conf.paths
+        self._masks = {mode.id: gpu_masks(mode) for mode in conf.modes}
         return table
 
     async def current(self) -> PowerModeState:
@@ -84,7 +89,7 @@ class NvpmodelPowerController(PowerController):
             raise PowerModeError(
                 "read power mode",
                 "`nvpmodel -q` names no mode",
-                remedy="Set one once: `farm modes set MODE`, or sudo nvpmodel -m ID.",
+                remedy="Set one once on the board: `sudo nvpmodel -m ID`.",
             )
         return state
 
@@ -93,11 +98,11 @@ class NvpmodelPowerController(PowerController):
         before = await self._observe()
         mode = resolve_mode(asked, await self._known(), before)
         is_there = (before.name, before.id) == (mode.name, mode.id)
-        is_there = is_there and not await self._difference(mode)
+        is_there = is_there and not any(await self._differences(mode))
         if before.is_locked and (clocks == "default" or not is_there):
             await self._unlock()  # minima pinned in one mode would stay in the next
             # A store file also holds which cores were online when it was made.
-            is_there = is_there and not await self._difference(mode)
+            is_there = is_there and not any(await self._differences(mode))
         if not is_there:
             await self._set(mode)
         if clocks == "locked":
@@ -125,6 +130,27 @@ class NvpmodelPowerController(PowerController):
             )
         await self.apply(mode.name, "locked" if original.is_locked else "default")
 
+    async def request_reboot_into(self, asked: str) -> bool:
+        """Answer the tool's question with YES; reboot where it asks none and a mask is stuck."""
+        mode = resolve_mode(asked, await self._known(), await self._observe())
+        step = f"reboot into {mode.name}"
+        result = await self._run(["nvpmodel", "-m", str(mode.id)], stdin=b"YES\n")
+        require_root(result, step, TOOLS)
+        report = parse_set_output(_text(result))
+        if report.meaning is Meaning.REBOOTING:
+            return True
+        if report.outcome == "needs_reboot":
+            raise PowerModeError(step, "nvpmodel asked for a reboot and did not take our YES")
+        stuck, _ = await self._differences(mode)
+        if not stuck:
+            return False
+        result = await self._run(["reboot"], needs_root=True)
+        require_root(result, step, (*TOOLS, REBOOT))
+        if result.exit_status != 0:
+            told = _text(result).strip()[:200]
+            raise PowerModeError(step, f"{stuck}, and `reboot` failed: {told}")
+        return True
+
     async def _observe(self) -> PowerModeState:
         """The present state; the name is "" where no mode was ever set (jetson_stats#567)."""
         answer = parse_query(_text(await self._run(["nvpmodel", "-q"])))
@@ -145,33 +171,28 @@ class NvpmodelPowerController(PowerController):
         return self._table if self._table is not None else await self.modes()
 
     async def _set(self, mode: PowerMode) -> None:
+        step = f"set power mode {mode.name}"
         result = await self._run(["nvpmodel", "-m", str(mode.id)], needs_root=True)
-        _require_root(result, f"set power mode {mode.name}")
+        require_root(result, step, TOOLS)
         report = parse_set_output(_text(result))
-        if report.outcome in ("needs_reboot", "rebooting"):
-            raise PowerModeError(
-                f"set power mode {mode.name}",
-                "the board asks for a reboot to change into this mode; nothing was changed",
-                remedy=REBOOT_REMEDY,
-            )
+        asked = refusals.question(mode, report)
+        if asked is not None:
+            raise asked
         if report.outcome == "bad_mode":
             self._table = None  # the conf was changed under us
-            raise PowerModeError(f"set power mode {mode.name}", f"no ID {mode.id} on the board")
+            raise refusals.bad_mode(mode)
         answer = parse_query(_text(await self._run(["nvpmodel", "-q"])))
-        told = f" (it said: {'; '.join(report.errors)[:500]})" if report.errors else ""
         if answer is None or answer.name != mode.name or answer.id not in (mode.id, None):
-            seen = "no mode" if answer is None else f"{answer.name} ({answer.id})"
-            raise PowerModeError(
-                f"set power mode {mode.name}", f"read back {seen} in place of ({mode.id}){told}"
-            )
-        wrong = await self._difference(mode)
+            raise refusals.not_set(mode, answer, report)
+        stuck, wrong = await self._differences(mode)
+        if stuck:
+            raise refusals.stuck_mask(mode, stuck)
         if wrong:
-            raise PowerModeError(
-                f"set power mode {mode.name}", f"the mode is set, but {wrong}{told}"
-            )
+            told = refusals.said(report)
+            raise PowerModeError(step, f"the mode is set, but {wrong}{told}")
 
-    async def _difference(self, mode: PowerMode) -> str:
-        """What of the mode is not in force: masks, cores, caps; "" when all is as it should."""
+    async def _differences(self, mode: PowerMode) -> tuple[str, str]:
+        """What of the mode is not in force: its masks, and anything; "" where all is well."""
         argv = ["nvpmodel", "-q", "--verbose"]
         result = await self._run(argv, needs_root=True)
         if is_refused_root(result):
@@ -181,7 +202,11 @@ class NvpmodelPowerController(PowerController):
         tables = {
             value.param: await self._frequencies(value.param) for value in unexplained_caps(values)
         }
-        return difference(mode, values, parse_cpu_list(online or ""), tables)
+        masks = self._masks.get(mode.id, {}) if mode.id is not None else {}
+        return (
+            stuck_mask(masks, values),
+            difference(mode, values, parse_cpu_list(online or ""), tables),
+        )
 
     async def _frequencies(self, param: str) -> tuple[int, ...]:
         """The frequencies that the kernel offers for a clock of the conf; () if unknown."""
@@ -203,14 +228,14 @@ class NvpmodelPowerController(PowerController):
         if clocks is not None and clocks.is_locked:
             return  # a store file made now would keep the lock for ever
         stored = await self._run(["jetson_clocks", "--store", STORE], needs_root=True)
-        _require_root(stored, "lock clocks")
+        require_root(stored, "lock clocks", TOOLS)
         await self._run(["jetson_clocks"], needs_root=True)
 
     async def _unlock(self) -> None:
         """Restore from our store file of this boot, else from the tool's own default file."""
         has_store = await self._commands.read_text(STORE) is not None
         argv = ["jetson_clocks", "--restore", *([STORE] if has_store else [])]
-        _require_root(await self._run(argv, needs_root=True), "unlock clocks")
+        require_root(await self._run(argv, needs_root=True), "unlock clocks", TOOLS)
 
     def _prove(self, mode: PowerMode, clocks: ClockPolicy, after: PowerModeState) -> None:
         if (after.name, after.id) != (mode.name, mode.id):
@@ -230,16 +255,18 @@ class NvpmodelPowerController(PowerController):
                 remedy="Somebody locked them without a store file: reboot the board.",
             )
 
-    async def _run(self, argv: Sequence[str], *, needs_root: bool = False) -> CommandResult:
+    async def _run(
+        self, argv: Sequence[str], *, needs_root: bool = False, stdin: bytes = b""
+    ) -> CommandResult:
+        """Run a tool, as root if it needs it or is given an answer; bounded."""
         is_change = argv[0] == "jetson_clocks" or "-m" in argv
+        timeout_s = SET_TIMEOUT_S if is_change else QUERY_TIMEOUT_S
         try:
-            return await self._commands.run(
-                argv,
-                timeout_s=SET_TIMEOUT_S if is_change else QUERY_TIMEOUT_S,
-                needs_root=needs_root,
-            )
+            if needs_root or stdin:
+                return await run_as_root(self._commands, argv, timeout_s=timeout_s, stdin=stdin)
+            return await self._commands.run(argv, timeout_s=timeout_s)
         except CommandTimeoutError as error:
-            if "-m" not in argv:
+            if "-m" not in argv or stdin:
                 raise
             raise PowerModeError(
                 " ".join(argv),
@@ -250,13 +277,3 @@ class NvpmodelPowerController(PowerController):
 
 def _text(result: CommandResult) -> str:
     return f"{result.text}\n{result.error_text}"
-
-
-def _require_root(result: CommandResult, step: str) -> None:
-    if is_refused_root(result):
-        seen = result.error_text.strip().splitlines()
-        raise PowerModeError(
-            step,
-            f"`{result.argv[0]}` needs root: {seen[-1][:200] if seen else 'refused'}",
-            remedy=SUDO_REMEDY,
-        )

@@ -42,6 +42,8 @@ class Meaning(StrEnum):
     """It asked to reboot, and the answer was not yes: nothing was changed."""
     REBOOT_NEEDED = "reboot_needed"
     """It asks to reboot; nothing is changed until it gets its yes."""
+    READ_ONLY = "read_only"
+    """A file was refused (30): it lies on a read-only file system."""
     NOT_ROOT = "not_root"
     """A file was refused (13): the tool needs root."""
     BUSY = "busy"
@@ -80,6 +82,7 @@ _TEXTS = (
 _NUMBERS = {
     2: Meaning.NOT_THERE,
     13: Meaning.NOT_ROOT,
+    30: Meaning.READ_ONLY,
     16: Meaning.BUSY,
     19: Meaning.NO_DEVICE,
 }

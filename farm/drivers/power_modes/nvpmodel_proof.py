@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from farm.drivers.power_modes.nvpmodel_conf import is_no_cap
 from farm.drivers.power_modes.nvpmodel_output import ParamValue
-from farm.interfaces.transport import CommandResult
 from farm.model.power_mode import PowerMode
 
 SNAP_SHARE = 0.05
@@ -17,17 +16,21 @@ SNAP_SHARE = 0.05
 tables snap further (TX2 CPU 1200 -> 1267.2 MHz is 5.6 %): then the table itself decides."""
 
 _CLOCKS = ("CPU", "GPU", "EMC")
-_REFUSALS = (
-    "a password is required",
-    "a terminal is required",
-    "no tty present",
-    "must have a tty",
-    "not in the sudoers file",
-    "is not allowed to execute",
-    "may not run sudo",
-    "as a root user",
-    "sudo: not found",
-)
+
+
+def stuck_mask(masks: Mapping[str, int], values: Sequence[ParamValue]) -> str:
+    """The first mask of the GPU that is not as the mode wants it, for people; "" if all are.
+
+    `masks` are the mode's own by the conf. What the tool prints as wanted stands in for a mask
+    that they lack. Masks that could not be read are not held against the mode.
+    """
+    for value in values:
+        if not value.arg.endswith("_PG_MASK"):
+            continue
+        wanted = str(masks.get(value.arg, value.conf))
+        if value.real != wanted:
+            return f"{value.arg} is {value.real or 'empty'}, not {wanted}"
+    return ""
 
 
 def difference(
@@ -52,14 +55,6 @@ def difference(
     if online and mode.online_cores is not None and len(online) != mode.online_cores:
         return f"{len(online)} cores are online, not {mode.online_cores}"
     return ""
-
-
-def is_refused_root(result: CommandResult) -> bool:
-    """Whether sudo, or the tool itself, refused for want of root."""
-    if result.exit_status == 0:
-        return False
-    text = f"{result.error_text}\n{result.text}"
-    return any(refusal in text for refusal in _REFUSALS)
 
 
 def unexplained_caps(values: Sequence[ParamValue]) -> list[ParamValue]:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from farm.drivers.power_modes.nvpmodel import CONF, ONLINE
+from farm.drivers.power_modes.nvpmodel import ONLINE
 from farm.drivers.power_modes.nvpmodel_conf import ConfMode, is_no_cap, parse_conf
+from farm.drivers.power_modes.nvpmodel_refusals import CONF
 from farm.errors import CommandTimeoutError
 from farm.interfaces.agent import BoardCommands
 from farm.interfaces.transport import CommandResult
@@ -26,16 +27,20 @@ class FakeJetson(BoardCommands):
     has_root: bool = True
     has_own_store: bool = False
     asks_reboot: bool = False
-    ignores_set: bool = False
+    refuses_with: str = ""
     ignores_lock: bool = False
     hangs_on_set: bool = False
     stuck_core: bool = False
     restores_cores: bool = False
     stuck_gpu_cap: int | None = None
     has_stale_mask: bool = False
+    ignores_answer: bool = False
+    has_tools: bool = True
+    reboots: int = 0
     conf_readable: bool = True
     files: dict[str, str] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
+    stdin: bytes = b""
 
     async def run(
         self,
@@ -49,9 +54,13 @@ class FakeJetson(BoardCommands):
         self.log.append(" ".join(argv))
         if needs_root and not self.has_root:
             return CommandResult(tuple(argv), 1, b"", SUDO, 0.0)
+        if not self.has_tools:
+            return CommandResult(tuple(argv), 127, b"", b"nvpmodel: not found", 0.0)
+        self.stdin = stdin
         tools: dict[str, Callable[[Sequence[str]], str]] = {
             "nvpmodel": self._nvpmodel,
             "jetson_clocks": self._jetson_clocks,
+            "reboot": self._reboot,
         }
         return CommandResult(tuple(argv), 0, tools[argv[0]](argv[1:]).encode(), b"", 0.0)
 
@@ -112,10 +121,18 @@ class FakeJetson(BoardCommands):
         if mode_id not in [mode.id for mode in parse_conf(self.conf).modes]:
             return f"NVPM ERROR: request for bad power mode {mode_id}\n"
         if self.asks_reboot:
-            return (RECORDINGS / "jetson-agx-thor/nvpmodel/set_no_input.txt").read_text()
-        if self.ignores_set:
-            return "NVPM ERROR: Error writing 1 to /sys/x: 16\nNVPM ERROR: failed to set!\n"
+            if self.stdin != b"YES\n" or self.ignores_answer:
+                return (RECORDINGS / "jetson-agx-thor/nvpmodel/set_no_input.txt").read_text()
+            self.mode_id = mode_id
+            self._reboot([])
+            return (RECORDINGS / "jetson-agx-orin/nvpmodel/set_accepted.txt").read_text()
+        if self.refuses_with:
+            return self.refuses_with
         self.mode_id, self.stuck_core = mode_id, self.stuck_core and not self.restores_cores
+        return ""
+
+    def _reboot(self, argv: Sequence[str]) -> str:
+        self.reboots, self.has_stale_mask, self.asks_reboot = self.reboots + 1, False, False
         return ""
 
     def _printed(self) -> str:

@@ -3,10 +3,16 @@
 import pytest
 
 from farm.drivers.power_modes.nvpmodel import STORE, NvpmodelPowerController
-from farm.errors import PowerModeError, UnsupportedPowerModeError
+from farm.errors import (
+    CommandTimeoutError,
+    PowerModeError,
+    RebootNeededError,
+    UnsupportedPowerModeError,
+)
+from farm.interfaces.power_controller import RebootingController
 from farm.model.power_mode import ClockPolicy, PowerModeState
 from farm.model.profile import BoardProfile
-from tests.drivers.power_modes.fake_jetson import FakeJetson
+from tests.drivers.power_modes.fake_jetson import RECORDINGS, TX2, FakeJetson
 
 PROFILE = BoardProfile(name="jetson-tx2", summary="TX2", power_controller="nvpmodel", cores=6)
 
@@ -73,8 +79,11 @@ async def test_a_coarse_table_explains_a_cap(cap: int, is_held: bool) -> None:
 
 
 async def test_the_tool_says_done_and_the_mode_is_another() -> None:
-    with pytest.raises(PowerModeError, match=r"read back MAXN \(0\).*Error writing 1"):
-        await controller(FakeJetson(ignores_set=True)).apply("MAXQ", "default")
+    refused = "NVPM ERROR: Error writing 1 to /sys/x: 19\nNVPM ERROR: failed to set!\n"
+    with pytest.raises(PowerModeError, match=r"read back MAXN \(0\).*Error writing 1") as caught:
+        await controller(FakeJetson(refuses_with=refused)).apply("MAXQ", "default")
+    assert not isinstance(caught.value, RebootNeededError)
+    assert "cannot leave such a mode" in caught.value.remedy
 
 
 async def test_a_core_too_many_is_seen() -> None:
@@ -83,16 +92,91 @@ async def test_a_core_too_many_is_seen() -> None:
 
 
 async def test_a_stale_mask_is_seen() -> None:
-    with pytest.raises(PowerModeError, match="TPC_PG_MASK is 0, not 240"):
+    with pytest.raises(RebootNeededError, match="TPC_PG_MASK is 0, not 240") as caught:
         await controller(FakeJetson(has_stale_mask=True)).apply("MAXQ", "default")
+    assert caught.value.mode == "MAXQ"
+
+
+async def test_the_mask_of_the_conf_counts_not_what_the_tool_prints_as_wanted() -> None:
+    """The tool tells what its stored mode wants; the conf may have been changed since."""
+    conf = TX2.replace("NAME=MAXQ >", "NAME=MAXQ >\nTPC_POWER_GATING TPC_PG_MASK 252", 1)
+    board = FakeJetson(conf=conf, mode_id=1, has_stale_mask=True)
+    with pytest.raises(RebootNeededError, match="TPC_PG_MASK is 0, not 252"):
+        await controller(board).apply("MAXQ", "default")
+
+
+async def test_a_mask_in_force_is_no_reason_to_set_again() -> None:
+    conf = TX2.replace("NAME=MAXQ >", "NAME=MAXQ >\nTPC_POWER_GATING TPC_PG_MASK 252", 1)
+    board = FakeJetson(conf=conf, mode_id=1)
+    assert not (await controller(board).apply("MAXQ", "default")).has_changed
 
 
 async def test_a_question_for_a_reboot_is_reported_not_answered() -> None:
     board = FakeJetson(asks_reboot=True)
-    with pytest.raises(PowerModeError, match="asks for a reboot") as caught:
-        await controller(board).apply("MAXQ", "default")
-    assert "Reboot" in caught.value.remedy
-    assert board.mode_id == 0
+    with pytest.raises(RebootNeededError, match="asks for a reboot") as caught:
+        await controller(board).apply("maxq", "default")
+    assert caught.value.mode == "MAXQ"
+    assert "sudo nvpmodel -m 1" in caught.value.remedy
+    assert (board.mode_id, board.reboots) == (0, 0)
+
+
+async def test_a_reboot_that_is_wanted_is_answered_and_proven_after() -> None:
+    board = FakeJetson(asks_reboot=True)
+    control = controller(board)
+    assert isinstance(control, RebootingController)
+    assert await control.request_reboot_into("maxq") is True
+    assert (board.reboots, board.mode_id) == (1, 1)
+    assert not (await control.apply("maxq", "default")).has_changed
+
+
+async def test_a_stuck_mask_that_the_tool_does_not_ask_about_is_cured_by_a_plain_reboot() -> None:
+    board = FakeJetson(has_stale_mask=True)
+    assert await controller(board).request_reboot_into("MAXQ") is True
+    assert board.log[-1] == "reboot"
+    assert (await controller(board).apply("MAXQ", "default")).name == "MAXQ"
+
+
+async def test_a_mask_that_is_busy_is_a_matter_of_a_reboot() -> None:
+    busy = (RECORDINGS / "jetson-agx-orin/nvpmodel/set_mask_busy.txt").read_text()
+    with pytest.raises(RebootNeededError, match=r"GPU was used since the boot .*tpc_pg_mask"):
+        await controller(FakeJetson(refuses_with=busy)).apply("MAXQ", "default")
+
+
+async def test_a_mode_that_changes_live_after_all_needs_no_reboot() -> None:
+    board = FakeJetson()
+    assert await controller(board).request_reboot_into("MAXQ") is False
+    assert (board.reboots, board.mode_id) == (0, 1)
+
+
+async def test_an_answer_that_is_not_taken_is_an_error() -> None:
+    board = FakeJetson(asks_reboot=True, ignores_answer=True)
+    with pytest.raises(PowerModeError, match="did not take our YES"):
+        await controller(board).request_reboot_into("MAXQ")
+
+
+async def test_a_board_that_goes_down_before_it_answers_is_told_as_such() -> None:
+    with pytest.raises(CommandTimeoutError):
+        await controller(FakeJetson(hangs_on_set=True)).request_reboot_into("MAXQ")
+
+
+async def test_a_reboot_without_sudo_names_the_remedy() -> None:
+    with pytest.raises(PowerModeError, match="password is required") as caught:
+        await controller(FakeJetson(has_root=False)).request_reboot_into("MAXQ")
+    assert "/usr/sbin/nvpmodel" in caught.value.remedy
+
+
+async def test_a_status_file_that_cannot_be_written_is_named() -> None:
+    refused = "NVPM ERROR: Error opening /var/lib/nvpmodel/status: 30\n"
+    with pytest.raises(PowerModeError, match=r"/var/lib/nvpmodel/status .*error 30") as caught:
+        await controller(FakeJetson(refuses_with=refused)).apply("MAXQ", "default")
+    assert "read-only" in caught.value.remedy
+
+
+async def test_no_conf_and_no_tool_are_told_apart_from_an_empty_conf() -> None:
+    with pytest.raises(PowerModeError, match="cannot be read, and there is no nvpmodel"):
+        await controller(FakeJetson(conf_readable=False, has_tools=False)).modes()
+    with pytest.raises(PowerModeError, match=r"nvpmodel.conf lists no mode, and `nvpmodel -p`"):
+        await controller(FakeJetson(conf="")).modes()
 
 
 async def test_a_set_that_never_ends_is_reported() -> None:

@@ -69,7 +69,7 @@ def test_set(path: Path) -> None:
 
 def test_every_meaning_that_a_board_can_print_has_a_recording_or_a_case_here() -> None:
     seen = {word for one in cases("nvpmodel", "set") for word in meant(one.values[0])["meanings"]}
-    assert seen | {"sudo_refused", "failed"} == {meaning.value for meaning in Meaning}
+    assert seen | {"sudo_refused", "failed", "read_only"} == {meaning.value for meaning in Meaning}
 
 
 def test_values_are_what_is_and_what_the_conf_wants() -> None:
@@ -103,6 +103,7 @@ def test_no_mode_is_none(text: str) -> None:
         ("Sorry, user bench may not run sudo on board1.", Meaning.SUDO_REFUSED),
         ("NVPM ERROR: something new", Meaning.FAILED),
         ("NVPM ERROR: Error writing 1 to /sys/x: 22", Meaning.FAILED),
+        ("NVPM ERROR: Error opening /var/lib/nvpmodel/status: 30", Meaning.READ_ONLY),
         ("NVPM WARN: fan mode is not set!", Meaning.NO_COMPLAINT),
         ("NVPM ERROR: optMask is 1, no request for power mode", Meaning.FAILED),  # unasked
     ],
