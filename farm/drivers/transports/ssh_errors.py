@@ -63,25 +63,35 @@ def explain_login(
         methods: the login methods the board offered, as far as known.
     """
     if _is_refusal(exc):
-        offered = f"; it offers {', '.join(methods)}" if methods else ""
-        return AuthError(
-            "connect",
-            f"{address_of(board)} refused the login of {board.user!r}: {exc}{offered}",
-            board=board.name,
-            remedy="Check user and identity_file in the inventory, and that the public key is in "
-            "the board's ~/.ssh/authorized_keys",
-        )
+        return refused_login(board, str(exc), methods)
     if isinstance(exc, asyncssh.KeyExchangeFailed):
-        is_host_key = "host key" in str(exc)
-        return TransportError(
-            "connect",
-            f"no algorithm in common with {address_of(board)}: {exc}",
-            board=board.name,
-            remedy=_SHA1_REMEDY if is_host_key else "Update the board's SSH server",
-        )
+        remedy = _SHA1_REMEDY if "host key" in str(exc) else "Update the board's SSH server"
+        return no_common_algorithm(board, str(exc), remedy)
     if isinstance(exc, OSError) and not isinstance(exc, ConnectionResetError | BrokenPipeError):
         return _explain_socket(exc, board)
     return _explain_drop(exc, board, stage)
+
+
+def refused_login(board: Board, seen: str, methods: Sequence[str]) -> AuthError:
+    """The board refused the login; `methods` are those it offers, as far as known."""
+    offered = f"; it offers {', '.join(methods)}" if methods else ""
+    return AuthError(
+        "connect",
+        f"{address_of(board)} refused the login of {board.user!r}: {seen}{offered}",
+        board=board.name,
+        remedy="Check user and identity_file in the inventory, and that the public key is in "
+        "the board's ~/.ssh/authorized_keys",
+    )
+
+
+def no_common_algorithm(board: Board, seen: str, remedy: str) -> TransportError:
+    """Host and board know no algorithm in common. Never tried again."""
+    return TransportError(
+        "connect",
+        f"no algorithm in common with {address_of(board)}: {seen}",
+        board=board.name,
+        remedy=remedy,
+    )
 
 
 def _is_refusal(exc: BaseException) -> bool:

@@ -2,15 +2,17 @@
 
 import asyncio
 import shlex
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 import asyncssh
 
 from farm.drivers.transports.framing import frame_command
-from farm.drivers.transports.ssh_dial import Login, QuickAck
+from farm.drivers.transports.ssh_dial import QuickAck
 from farm.drivers.transports.ssh_errors import PEER_FAULTS, explain_loss
-from farm.drivers.transports.ssh_session import CommandSession
+from farm.drivers.transports.ssh_session import CommandSession, SessionChannel
 from farm.errors import CommandTimeoutError, FarmError, LinkLostError, TransportError
 
 SESSIONS = 8
@@ -44,21 +46,57 @@ def shown(argv: Sequence[str]) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - one line
 
 
+class Connection(Protocol):
+    """What a link needs of the SSH library's connection; asyncssh's own has it."""
+
+    @abstractmethod
+    async def create_session(
+        self, session_factory: Callable[[], CommandSession], command: str, *, encoding: None
+    ) -> tuple[SessionChannel, object]:
+        """Start a command, whose session hears of all that follows. Raises PEER_FAULTS."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Begin to close politely."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Close at once."""
+
+    @abstractmethod
+    async def wait_closed(self) -> None:
+        """Wait until it is closed."""
+
+
+class Fate(Protocol):
+    """Whether the connection is gone, and why if that is known."""
+
+    @property
+    @abstractmethod
+    def is_lost(self) -> bool:
+        """The connection is gone."""
+
+    @property
+    @abstractmethod
+    def reason(self) -> Exception | None:
+        """Why."""
+
+
 class Link:
     """An established connection. It does not come back: a new one is a new `Link`."""
 
     def __init__(
-        self, board: str, conn: asyncssh.SSHClientConnection, login: Login, quick_ack: QuickAck
+        self, board: str, conn: Connection, fate: Fate, quick_ack: QuickAck | None = None
     ) -> None:
         self.board = board
-        self._conn, self._login = conn, login
-        self._quick_ack: QuickAck | None = quick_ack
+        self._conn, self._fate = conn, fate
+        self._quick_ack = quick_ack
         self._slots = asyncio.Semaphore(SESSIONS)
 
     @property
     def is_alive(self) -> bool:
         """False once the connection is known to be gone."""
-        return not self._login.is_lost
+        return not self._fate.is_lost
 
     async def close(self) -> None:
         """Close politely, or in CLOSE_TIMEOUT_S by force."""
@@ -103,7 +141,7 @@ class Link:
         except ValueError as exc:
             raise TransportError(session.step, str(exc), board=self.board) from exc
         if not self.is_alive:
-            raise explain_loss(self._login.reason, self.board, session.step)
+            raise explain_loss(self._fate.reason, self.board, session.step)
         try:
             await self._open(session, command)
         except PEER_FAULTS as exc:
@@ -128,9 +166,7 @@ class Link:
                 return
             await asyncio.sleep(OPEN_PAUSE_S * 2 ** (tried - 1))
 
-    async def _create(
-        self, session: CommandSession, command: str
-    ) -> asyncssh.SSHClientChannel[bytes]:
+    async def _create(self, session: CommandSession, command: str) -> SessionChannel:
         channel, _ = await self._conn.create_session(lambda: session, command, encoding=None)
         return channel
 
@@ -179,6 +215,6 @@ def lost_before(board: str, step: str) -> LinkLostError:
     return LinkLostError(step, "there is no connection", board=board, remedy="Connect first")
 
 
-def _abort_late(opening: "asyncio.Task[asyncssh.SSHClientChannel[bytes]]") -> None:
+def _abort_late(opening: "asyncio.Task[SessionChannel]") -> None:
     if not opening.cancelled() and opening.exception() is None:
         opening.result().abort()

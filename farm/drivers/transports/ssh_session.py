@@ -1,7 +1,9 @@
 """One command on one SSH channel: framed output, stdin with backpressure, one end."""
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable
+from typing import Protocol
 
 import asyncssh
 
@@ -14,6 +16,30 @@ GRACE_S = 1.0
 open for ever (ronf/asyncssh#585)."""
 
 _SEEN_LIMIT = 500  # characters of a shell's own words in a message
+
+
+class SessionChannel(Protocol):
+    """What a session needs of its channel; asyncssh's own has it."""
+
+    @abstractmethod
+    def write(self, data: bytes) -> None:
+        """Queue bytes. Raises OSError when the channel is closed."""
+
+    @abstractmethod
+    def write_eof(self) -> None:
+        """End the input once all is sent."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Close at once."""
+
+    @abstractmethod
+    def pause_reading(self) -> None:
+        """Take no more output for now."""
+
+    @abstractmethod
+    def resume_reading(self) -> None:
+        """Take output again."""
 
 
 class CommandSession(asyncssh.SSHClientSession[bytes]):
@@ -41,7 +67,7 @@ class CommandSession(asyncssh.SSHClientSession[bytes]):
         self._on_stdout, self._on_stderr = on_stdout, on_stderr
         self._on_end: list[Callable[[], None]] = []
         self._stdout, self._stderr = MarkedOutput(self.token), MarkedOutput(self.token)
-        self._channel: asyncssh.SSHClientChannel[bytes] | None = None
+        self._channel: SessionChannel | None = None
         self._exit_status: int | None = None
         self._grace: asyncio.TimerHandle | None = None
         self._cause: BaseException | None = None
@@ -148,9 +174,9 @@ class CommandSession(asyncssh.SSHClientSession[bytes]):
         """Wait until the queue is short, or the command ended."""
         await self._writable.wait()
 
-    # What asyncssh calls
+    # What the SSH library calls
 
-    def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
+    def connection_made(self, chan: SessionChannel) -> None:
         """The channel is there."""
         self._channel = chan
 

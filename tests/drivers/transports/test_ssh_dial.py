@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from farm.drivers.transports.asyncssh import CONNECT_TRIES, AsyncsshTransport
+from farm.drivers.transports.asyncssh import AsyncsshTransport
 from farm.drivers.transports.ssh_context import SshContext
+from farm.drivers.transports.ssh_transport import CONNECT_TRIES
 from farm.errors import AuthError, ConnectError, HostKeyError, LinkLostError, TransportError
 from farm.model.board import Board, ConnectionLimits
 from farm.testing.transport_rig import demand_error, soon, text_of
