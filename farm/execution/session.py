@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 
-from farm.errors import BoardError, FarmError, LinkLostError
+from farm.errors import BoardError, FarmError, LinkLostError, RebootNeededError
 from farm.execution.equipment import BoardEquipment, RunServices
+from farm.execution.reboot import WHOLE_LIMIT_S, Rebooter
 from farm.interfaces.agent import BoardAgent
 from farm.interfaces.power_controller import PowerController
 from farm.interfaces.transport import Transport
@@ -33,6 +34,7 @@ class BoardSession:
         self._controller: PowerController | None = None
         self._original: PowerModeState | None = services.originals.get(equipment.board.name)
         self._renewal: asyncio.Task[None] | None = None
+        self._rebooter = Rebooter(self, services, equipment.board.name)
 
     @property
     def agent(self) -> BoardAgent:
@@ -83,12 +85,24 @@ class BoardSession:
             )
 
     async def set_mode(self, asked: str, clocks: ClockPolicy) -> AppliedPowerMode:
-        """Put the board into a power mode unless it is proven to be there already."""
+        """Put the board into a power mode unless it is proven to be there already.
+
+        Reboots it where the mode needs that and the sweep allows it.
+        """
         if self.applied and self.applied.asked == asked and self.applied.clocks == clocks:
             return self.applied
         self.applied = None
-        self.applied = await self.controller.apply(asked, clocks)
-        return self.applied
+        boot_id = self.boot_id
+        try:
+            applied = await self.controller.apply(asked, clocks)
+        except RebootNeededError as needed:
+            applied = await self._rebooter.reboot_into(
+                needed, clocks, lambda: self.controller.apply(asked, clocks)
+            )
+        if self.boot_id != boot_id:
+            applied = applied.model_copy(update={"has_changed": True, "has_rebooted": True})
+        self.applied = applied
+        return applied
 
     async def close(self) -> None:
         """Restore the board, give the lease back, close the link. Bounded; never raises.
@@ -100,8 +114,8 @@ class BoardSession:
             await asyncio.gather(self._renewal, return_exceptions=True)
             self._renewal = None
         try:
-            async with asyncio.timeout(CLOSE_LIMIT_S):
-                await self._give_back()
+            async with asyncio.timeout(CLOSE_LIMIT_S) as limit:
+                await self._give_back(limit)
         except (FarmError, TimeoutError, OSError) as error:
             if self._original is not None:
                 self._services.tell(
@@ -111,17 +125,30 @@ class BoardSession:
                 )
         await self._drop_link()
 
-    async def _give_back(self) -> None:
+    async def _give_back(self, limit: asyncio.Timeout) -> None:
         if self._original is None and self._agent is None:
             return
         if not self.is_open:
             await self.open()
         try:
             if self._original is not None:
-                await self.controller.restore(self._original)
+                await self._restore(self._original, limit)
                 self._services.tell("restored", board=self.board.name, text=self._original.name)
         finally:  # a board in the wrong mode is still no board that we work on
-            await self.agent.release_lease(self._services.run_id)
+            if self.is_open:
+                await self.agent.release_lease(self._services.run_id)
+
+    async def _restore(self, original: PowerModeState, limit: asyncio.Timeout) -> None:
+        try:
+            await self.controller.restore(original)
+        except RebootNeededError as needed:
+            limit.reschedule(asyncio.get_running_loop().time() + WHOLE_LIMIT_S)
+            await self._rebooter.reboot_into(
+                needed,
+                "locked" if original.is_locked else "default",
+                lambda: self.controller.restore(original),
+                is_last=True,
+            )
 
     async def _renew_lease(self) -> None:
         while True:
