@@ -7,8 +7,9 @@ seven times a second.
 
 import gc
 import json
+import math
 import os
-import selectors
+import select
 import signal
 import sys
 
@@ -16,10 +17,11 @@ import operations
 import processes
 from facts import hello
 from place import Place, boot_time
-from wire import RequestError, as_request_error, line, write_all
+from wire import PIECE, RequestError, as_request_error, line, write_all
 
 LONGEST_LINE = 8 * 1024 * 1024
 TICK_S = 0.15
+LONGEST_POLL_MS = 60000  # poll takes no more than a C int
 
 
 class Agent:
@@ -28,7 +30,8 @@ class Agent:
     def __init__(self, place):
         self.place = place
         self._operations = operations.Operations(self)
-        self._selector = selectors.DefaultSelector()
+        self._poll = select.poll()
+        self._callbacks = {}  # descriptor -> what to do when it is readable
         self._buffer = bytearray()
         self._is_skipping = False  # inside a line that is too long
         self._is_open = True  # the host may still ask
@@ -44,7 +47,6 @@ class Agent:
         for fd in (wakeup, inlet):
             os.set_blocking(fd, False)
         signal.set_wakeup_fd(inlet)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.watch(wakeup, lambda: os.read(wakeup, 4096))
@@ -54,22 +56,29 @@ class Agent:
         # From Python 3.7 on: leave the pages alone that forks share with us.
         getattr(gc, "freeze", gc.collect)()
         while self._is_open or self._commands:
-            ready = self._selector.select(self._timeout())
-            for key, _ in ready:
-                if key.fd in self._selector.get_map():
-                    key.data()
-            self._check_commands()
-            self._tick()
+            ready = self._poll.poll(self._timeout_ms())
+            for fd, _ in ready:
+                if fd in self._callbacks:
+                    self._callbacks[fd]()
+            if self._commands:
+                self._check_commands()
+            if self._tickers:
+                self._tick()
             if not ready and self._later:
                 self._later.pop(0)()
 
     def watch(self, fd, callback):
         """Call back when `fd` is readable."""
-        self._selector.register(fd, selectors.EVENT_READ, callback)
+        self._callbacks[fd] = callback
+        self._poll.register(fd, select.POLLIN)
+
+    def _unwatch(self, fd):
+        if self._callbacks.pop(fd, None) is not None:
+            self._poll.unregister(fd)
 
     def forget(self, fd):
         """Stop watching `fd` and close it."""
-        self._selector.unregister(fd)
+        self._unwatch(fd)
         os.close(fd)
 
     def later(self, work):
@@ -85,16 +94,23 @@ class Agent:
         self._tickers = [ticker for ticker in self._tickers if not is_dropped(ticker)]
 
     def send(self, message):
-        """Write one line. A host that is gone is noticed on stdin."""
+        """Write a message as one line. A host that is gone is noticed on stdin."""
+        self.send_line(line(message))
+
+    def send_line(self, text):
+        """Write a line that is one already."""
         try:
-            write_all(1, line(message))
+            write_all(1, text)
         except OSError:
             self._is_open = False
 
     def run_command(self, command, request_id):
         """Run to the end, answer then."""
         for fd in command.pipes:
-            self.watch(fd, lambda fd=fd: command.read(fd) or self._selector.unregister(fd))
+            self.watch(fd, lambda fd=fd: command.read(fd) or self._unwatch(fd))
+        # It may have ended already: we look once more before we sleep. Supervisors tell
+        # their end by their pipes, and need no signal.
+        signal.signal(signal.SIGCHLD, lambda *_: None)
         self._commands[command] = request_id
 
     def answer(self, request_id, fields):
@@ -105,13 +121,15 @@ class Agent:
         """Send an error."""
         self.send({"id": request_id, "ok": False, "error": error.as_answer()})
 
-    def _timeout(self):
+    def _timeout_ms(self):
         if self._later or any(ticker.is_busy for ticker in self._tickers):
             return 0
+        if not self._commands and not self._tickers:
+            return None
         times = [command.deadline - boot_time() for command in self._commands]
         if self._tickers:
             times.append(TICK_S)
-        return max(0.0, min(times)) if times else None
+        return max(0, min(math.ceil(min(times) * 1000), LONGEST_POLL_MS))
 
     def _tick(self):
         for ticker in list(self._tickers):
@@ -125,20 +143,21 @@ class Agent:
                 continue
             del self._commands[command]
             for fd in command.pipes:
-                if fd in self._selector.get_map():
-                    self._selector.unregister(fd)
+                self._unwatch(fd)
             if is_late:
                 command.kill()
                 self.refuse(request_id, command.timeout_error())
                 command.close()
             else:
                 self.answer(request_id, command.answer())
+        if not self._commands:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def _read_requests(self):
-        data = os.read(0, 1024 * 1024)
+        data = os.read(0, PIECE)
         if not data:
             self._is_open = False
-            self._selector.unregister(0)
+            self._unwatch(0)
             return
         if b"\n" not in data:
             self._extend(data)

@@ -1,7 +1,6 @@
 """Attempts on this board: started once, told of, stopped, read, removed."""
 
 import fcntl
-import json
 import os
 import signal
 import stat
@@ -11,10 +10,18 @@ import launch
 import processes
 import records
 from place import boot_time, inside
+from removal import remove_tree
 from supervisor import Supervisor
-from wire import RequestError, as_request_error, number_of, packed, read_json, texts_of, write_file
+from wire import (
+    RequestError,
+    as_request_error,
+    number_of,
+    ordered,
+    read_json,
+    texts_of,
+    write_new,
+)
 
-INLINE_BYTES = 65536
 YOUNG_S = 10.0  # a folder without a lock file may still be in the making for this long
 LARGEST_PIECE = 1024 * 1024
 
@@ -56,9 +63,13 @@ class Attempts:
     def __init__(self, place, payloads):
         self._place = place
         self._payloads = payloads
+        self._environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
 
     def start(self, request):
-        """Start a job unless its attempt exists: (its id, supervisor's pid and pipe or None)."""
+        """Start a job unless its attempt exists: (its id, supervisor's pid and pipe or None).
+
+        The pipe brings the exit event as one line, and ends with the supervisor.
+        """
         job = checked_job(request)
         folder = self._place.attempt(job["attempt_id"])
         if os.path.isdir(folder):
@@ -74,7 +85,7 @@ class Attempts:
             environment = self._lay_out(folder, job, payload)
             boot_id = self._place.boot_id()
             begun = launch.fork_supervisor(
-                folder, lambda: Supervisor(folder, job, environment, boot_id).run()
+                folder, lambda tell: Supervisor(folder, job, environment, boot_id).run(tell)
             )
         except OSError as error:
             remove_tree(folder)
@@ -84,18 +95,17 @@ class Attempts:
     def _lay_out(self, folder, job, payload):
         """Write what the payload gets; its environment."""
         about = dict(job, boot_id=self._place.boot_id(), t=boot_time())
-        write_file(folder + "/job.json", json.dumps(about, sort_keys=True).encode("ascii"))
-        params = json.dumps(job["params"], sort_keys=True).encode("ascii")
-        write_file(folder + "/params.json", params)
+        write_new(folder + "/job.json", ordered(about).encode("ascii"))
+        write_new(folder + "/params.json", ordered(job["params"]).encode("ascii"))
         records.take_reserve(folder)
         os.mkdir(folder + "/artifacts")
         os.mkdir(folder + "/work")
         # A view of the payload's folder that costs no copy and may be written into.
+        source, target = self._payloads.alias(job["payload_digest"]) + "/", folder + "/work/"
         for name in os.listdir(payload):
-            os.symlink(payload + "/" + name, folder + "/work/" + name)
+            os.symlink(source + name, target + name)
         helpers = self._place.helpers()
-        environment = dict(os.environ)
-        environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        environment = dict(self._environment)
         environment.update(job["environment"])
         inherited = environment.get("PYTHONPATH")
         environment["PYTHONPATH"] = helpers + (":" + inherited if inherited else "")
@@ -149,15 +159,15 @@ class Attempts:
 
     def _inline(self, folder, record):
         """Contents of the files, smallest needs first come: in order, while there is room."""
-        inline, room = {}, INLINE_BYTES
+        inline = records.Inline()
         for file in record.get("files", []):
-            if file["size"] <= room:
+            if file["size"] <= inline.room:
                 try:
-                    inline[file["path"]] = packed(self._piece(folder, file["path"], 0, room))
+                    data = self._piece(folder, file["path"], 0, inline.room)
                 except (OSError, RequestError):  # changed since: the host asks, and is told
                     continue
-                room -= file["size"]
-        return inline
+                inline.offer(file["path"], data)
+        return inline.contents
 
     def stop(self, attempt_id):
         """Ask the supervisor to end the payload."""
@@ -208,46 +218,3 @@ class Attempts:
     def all_ids(self):
         """Ids of all attempts that lie here."""
         return sorted(os.listdir(self._place.attempts))
-
-
-def remove_tree(folder):
-    """Remove a folder, also one whose folders were made read-only. Never raises.
-
-    What cannot be removed (another user's) stays: the caller sees that the folder is there.
-    """
-    for is_unlocked in (False, True):
-        try:
-            _remove_all(folder)
-        except FileNotFoundError:
-            return
-        except OSError:
-            if not is_unlocked:
-                _unlock_folders(folder)
-
-
-def _remove_all(folder):
-    """Links are not followed: descriptors, not paths, lead the way down. Raises OSError."""
-    for _base, folders, names, here in os.fwalk(folder, topdown=False, onerror=_raise):
-        for name in names:
-            os.unlink(name, dir_fd=here)
-        for name in folders:
-            try:
-                os.rmdir(name, dir_fd=here)
-            except NotADirectoryError:  # a link to a folder
-                os.unlink(name, dir_fd=here)
-    os.rmdir(folder)
-
-
-def _unlock_folders(top):
-    """Let us into all folders; from the top, so that the walk gets further each time."""
-    for base, folders, _names in os.walk(top):
-        for path in [base] + [base + "/" + name for name in folders]:
-            try:
-                if not os.path.islink(path):
-                    os.chmod(path, 0o700)
-            except OSError:  # another user's
-                continue
-
-
-def _raise(error):
-    raise error

@@ -7,16 +7,27 @@ that is cheaper than an fsync for each of some hundred files, and sees more.
 """
 
 import hashlib
-import json
 import os
 import stat
 
-from attempts import remove_tree
 from place import checked_digest, inside
-from wire import NO_SPACE, RequestError, as_request_error, read_json, write_all, write_file
+from removal import remove_tree
+from wire import (
+    NO_SPACE,
+    RequestError,
+    as_request_error,
+    compact,
+    read_json,
+    write_all,
+    write_file,
+)
 
-STAMP_NS = 10 ** 18  # 2001-09-09: no clock of ours will say so again
+STAMP_NS = 10**18  # 2001-09-09: no clock of ours will say so again
 PIECE = 256 * 1024
+
+
+PLAIN, EXECUTABLE = stat.S_IFREG | 0o444, stat.S_IFREG | 0o555
+ALIAS_DIGITS = 12
 
 
 def is_untouched(path, mode):
@@ -25,7 +36,7 @@ def is_untouched(path, mode):
         about = os.lstat(path)
     except OSError:
         return False
-    return about.st_mtime_ns == STAMP_NS and about.st_mode == stat.S_IFREG | mode
+    return about.st_mtime_ns == STAMP_NS and about.st_mode == mode
 
 
 def sha256_of(path):
@@ -45,31 +56,53 @@ class Payloads:
 
     def __init__(self, place):
         self._place = place
+        self._seen = {}  # marker -> (what its stat says, what it says)
 
     def _blob(self, sha256):
         return self._place.blobs + "/" + checked_digest(sha256)
 
     def missing_files(self, hashes):
         """Which files are not here."""
-        return [sha for sha in hashes if not is_untouched(self._blob(sha), 0o444)]
+        return [sha for sha in hashes if not is_untouched(self._blob(sha), PLAIN)]
 
     def is_complete(self, digest):
         """Whether the payload's folder is here and untouched; a damaged one is thrown away."""
         folder, marker = self._folder(digest)
-        about = read_json(marker)
+        about = self._marked(marker)
         if about is None:
             return False
-        boot_id = self._place.boot_id()
-        is_proven = about.get("boot_id") == boot_id
+        is_proven = about.get("boot_id") == self._place.boot_id()
         for file in about["files"]:
             path = folder + "/" + file["path"]
-            is_good = is_untouched(path, 0o555 if file["is_executable"] else 0o444)
+            is_good = is_untouched(path, EXECUTABLE if file["is_executable"] else PLAIN)
             if not is_good or not (is_proven or sha256_of(path) == file["sha256"]):
                 self._discard(digest, file["sha256"])
                 return False
         if not is_proven:
             self._mark(marker, about["files"])
         return True
+
+    def _marked(self, marker):
+        """What a payload's marker says; parsed again only when it changed."""
+        try:
+            seen = os.stat(marker)
+        except OSError:
+            return None
+        stamp = (seen.st_ino, seen.st_size, seen.st_mtime_ns)
+        if marker not in self._seen or self._seen[marker][0] != stamp:
+            self._seen[marker] = (stamp, read_json(marker))
+        return self._seen[marker][1]
+
+    def alias(self, digest):
+        """A short path of the payload's folder: short links need no block of the disk."""
+        folder, link = self._folder(digest)[0], self._place.aliases + "/" + digest[:ALIAS_DIGITS]
+        target = "../payloads/" + digest
+        try:
+            if not os.path.lexists(link):
+                os.symlink(target, link)
+            return link if os.readlink(link) == target else folder
+        except OSError:  # no link, or made by another agent at the same time
+            return folder
 
     def intact(self, digest):
         """The payload's folder; RequestError `not_found` when it must be sent again."""
@@ -83,7 +116,8 @@ class Payloads:
             return
         folder, marker = self._folder(digest)
         bad = [
-            sha for sha in sorted({checked_digest(file.get("sha256")) for file in files})
+            sha
+            for sha in sorted({checked_digest(file.get("sha256")) for file in files})
             if sha256_of(self._blob(sha)) != sha
         ]
         if bad:
@@ -112,7 +146,7 @@ class Payloads:
         source = self._blob(file["sha256"])
         if file.get("is_executable"):
             # The mode belongs to the inode: the same content may be needed in both modes.
-            if not is_untouched(source + ".x", 0o555):
+            if not is_untouched(source + ".x", EXECUTABLE):
                 _store_copy(source, source + ".x", 0o555)
             source += ".x"
         try:
@@ -134,7 +168,7 @@ class Payloads:
             for file in files
         ]
         about = {"boot_id": self._place.boot_id(), "files": kept}
-        write_file(marker, json.dumps(about).encode("ascii"))
+        write_file(marker, compact(about).encode("ascii"))
 
     def _discard(self, digest, bad_sha):
         folder, marker = self._folder(digest)
@@ -156,6 +190,9 @@ class Payloads:
                 remove_tree(path) if os.path.isdir(path) else os.unlink(path)
         for name in os.listdir(self._place.blobs):
             os.unlink(self._place.blobs + "/" + name)
+        for name in os.listdir(self._place.aliases):
+            if not any(digest.startswith(name) for digest in digests_in_use):
+                os.unlink(self._place.aliases + "/" + name)
         after = os.statvfs(self._place.work)
         return max(0, (after.f_bavail - before.f_bavail) * after.f_frsize)
 

@@ -2,14 +2,13 @@
 
 import fcntl
 import gc
-import json
 import os
 import signal
 import sys
 import traceback
 
 import processes
-from wire import write_all
+from wire import compact, write_all
 
 
 def open_lock(folder):
@@ -20,10 +19,11 @@ def open_lock(folder):
 
 
 def fork_supervisor(folder, body):
-    """Run `body()` in a process of its own session that outlives us.
+    """Run `body(pipe)` in a process of its own session that outlives us.
 
     One fork is enough: when the agent goes, init inherits the supervisor, and nothing
-    sends signals to a session of its own. Returns its pid and a pipe that ends with it.
+    sends signals to a session of its own. Returns its pid and the other end of the pipe,
+    which ends with it.
     """
     lock = open_lock(folder)
     ended, held = os.pipe()
@@ -41,8 +41,8 @@ def fork_supervisor(folder, body):
         gc.disable()  # it would touch, and so copy, all pages that we share with the agent
         os.setsid()
         _leave_agent({lock, held})
-        write_all(lock, json.dumps(identity()).encode("ascii"))
-        body()
+        write_all(lock, compact(identity()).encode("ascii"))
+        body(held)
     except BaseException:
         _note_crash(folder)
     finally:
@@ -56,7 +56,6 @@ def identity():
 
 def _leave_agent(kept):
     """Let go of everything of the agent's: its channel would stay open otherwise."""
-    signal.set_wakeup_fd(-1)
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
@@ -117,8 +116,14 @@ class Payload:
     def _become(self, parent):
         os.setsid()
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGTERM,
-                       signal.SIGUSR1, signal.SIGCHLD):
+        for number in (
+            signal.SIGPIPE,
+            signal.SIGHUP,
+            signal.SIGINT,
+            signal.SIGTERM,
+            signal.SIGUSR1,
+            signal.SIGCHLD,
+        ):
             signal.signal(number, signal.SIG_DFL)
         processes.die_with_parent()
         if os.getppid() != parent:
@@ -134,7 +139,8 @@ class Payload:
 def _volunteer_for_oom():
     """The kernel's OOM killer should take the payload rather than us or sshd."""
     try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("500")
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(fd, b"500")
+        os.close(fd)
     except OSError:  # a container without it
         return

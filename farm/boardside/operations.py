@@ -3,12 +3,13 @@
 import os
 
 import facts
-from attempts import Attempts, remove_tree
+from attempts import Attempts
 from blobs import Payloads
 from commands import Command
 from lease import LeaseFile
 from place import boot_time
-from wire import RequestError, number_of, packed, read_json, text_of, texts_of
+from removal import remove_tree
+from wire import RequestError, line, number_of, packed, read_json, text_of, texts_of
 
 READ_LIMIT = 1024 * 1024
 PIECE = 128 * 1024
@@ -75,7 +76,7 @@ class Operations:
         for attempt_id in self._attempts.all_ids():
             if self._attempts.status(attempt_id)["phase"] == "running":
                 about = read_json(self._place.attempt(attempt_id) + "/job.json") or {}
-                in_use.add(about.get("payload_digest"))
+                in_use.add(str(about.get("payload_digest")))
         return {"freed": self._payloads.clean(in_use)}
 
     def _start(self, request):
@@ -87,20 +88,25 @@ class Operations:
             return {"status": self._watched_status(attempt_id)}
         pid, pipe = begun
         self._watched.add(attempt_id)
-        self._agent.watch(pipe, lambda: self._ended(attempt_id, pid, pipe))
+        ending = Ending(self, attempt_id, pid, pipe)
+        self._agent.watch(pipe, ending.read)
         status = {"attempt_id": attempt_id, "phase": "running", "boot_id": self._place.boot_id()}
         return {"status": status}
 
-    def _ended(self, attempt_id, pid, pipe):
-        """The supervisor's pipe closed: it ended, or was killed."""
+    def pass_on_end(self, attempt_id, event):
+        """Send the exit event, a line in the supervisor's own words."""
+        self._watched.discard(attempt_id)
+        self._agent.send_line(event)
+
+    def tell_end(self, attempt_id):
+        """Send the exit event by what lies in the attempt's folder."""
+        status = self._attempts.status(attempt_id)
+        self.pass_on_end(attempt_id, line({"event": "exit", "attempt": status}))
+
+    def bury(self, pid, pipe):
+        """A supervisor ended: nothing of it is left with us."""
         self._agent.forget(pipe)
         os.waitpid(pid, 0)
-        self.tell_end(attempt_id, self._attempts.status(attempt_id))
-
-    def tell_end(self, attempt_id, status):
-        """Send the exit event."""
-        self._watched.discard(attempt_id)
-        self._agent.send({"event": "exit", "attempt": status})
 
     def _watched_status(self, attempt_id):
         """The status; when it runs, its end is told, also if another agent started it."""
@@ -166,6 +172,28 @@ class Operations:
         return {"lease": self._lease.show()}
 
 
+class Ending:
+    """Waits for what the supervisor says last: the exit event; none when it was killed."""
+
+    def __init__(self, operations, attempt_id, pid, pipe):
+        self._operations, self._attempt_id = operations, attempt_id
+        self._pid, self._pipe = pid, pipe
+        self._said = bytearray()
+        self._is_told = False
+
+    def read(self):
+        """Take what came."""
+        data = os.read(self._pipe, PIECE)
+        self._said += data
+        if not self._is_told and data.endswith(b"\n"):
+            self._is_told = True
+            self._operations.pass_on_end(self._attempt_id, self._said)
+        if not data:
+            self._operations.bury(self._pid, self._pipe)
+            if not self._is_told:
+                self._operations.tell_end(self._attempt_id)
+
+
 class Watcher:
     """Notices the end of an attempt that an earlier agent started."""
 
@@ -180,8 +208,7 @@ class Watcher:
         """Look; False at the end."""
         if self._attempts.is_alive(self._folder):
             return True
-        attempt_id = self.name[0]
-        self._operations.tell_end(attempt_id, self._attempts.status(attempt_id))
+        self._operations.tell_end(self.name[0])
         return False
 
 

@@ -45,10 +45,12 @@ class Place:
         self.attempts = self.work + "/attempts"
         self.payloads = self.work + "/payloads"
         self.blobs = self.work + "/blobs"
+        self.aliases = self.work + "/p"
+        self._boot_id = None
 
     def make(self):
         """Make the folders. Raises OSError."""
-        for folder in (self.work, self.attempts, self.payloads, self.blobs):
+        for folder in (self.work, self.attempts, self.payloads, self.blobs, self.aliases):
             os.makedirs(folder, mode=0o700, exist_ok=True)
 
     def rooted(self, path):
@@ -71,8 +73,10 @@ class Place:
         return data.decode("utf-8", "replace").replace("\0", "").strip()
 
     def boot_id(self):
-        """What the kernel calls this boot."""
-        return self.read_text("/proc/sys/kernel/random/boot_id")
+        """What the kernel calls this boot. We do not outlive it, so we ask once."""
+        if self._boot_id is None:
+            self._boot_id = self.read_text("/proc/sys/kernel/random/boot_id")
+        return self._boot_id
 
     def attempt(self, attempt_id):
         """The folder of an attempt; RequestError for an id that is no plain name."""

@@ -3,6 +3,8 @@
 import os
 import signal
 
+from wire import read_whole
+
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h; kernel 3.4
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -35,8 +37,7 @@ def die_with_parent():
 def stat_fields(pid):
     """Fields of /proc/PID/stat after the name: state, parent, group, ...; None if gone."""
     try:
-        with open("/proc/{}/stat".format(pid), "rb") as file:
-            return file.read().rpartition(b")")[2].split()
+        return read_whole("/proc/{}/stat".format(pid)).rpartition(b")")[2].split()
     except OSError:
         return None
 

@@ -10,7 +10,7 @@ import records
 from launch import Payload
 from output import BoundedLog
 from place import boot_time
-from wire import NO_SPACE
+from wire import NO_SPACE, write_all
 
 GRACE_S = 5.0  # between SIGTERM and SIGKILL
 STUCK_S = 10.0  # how long killed processes may take to vanish
@@ -39,8 +39,8 @@ class Supervisor:
         self._is_reaper = False
         self._pid = 0
 
-    def run(self):
-        """Everything: start, watch, end, record."""
+    def run(self, tell):
+        """Everything: start, watch, end, record; the agent hears of the end by the pipe `tell`."""
         self._listen()
         self._is_reaper = processes.become_subreaper()
         payload = Payload(self._job["argv"], self._folder + "/work", self._environment)
@@ -62,7 +62,11 @@ class Supervisor:
         cuts = self._close_logs()
         if self._is_lost():
             return
-        records.write_exit(self._folder, self._job, self._record(begin, end), cuts)
+        event = records.write_exit(self._folder, self._job, self._record(begin, end), cuts)
+        try:
+            write_all(tell, event)
+        except OSError:  # the agent is gone; who comes next reads exit.json
+            return
 
     def _listen(self):
         """Signals wake the poll: SIGUSR1 is our stop, SIGTERM the board's shutdown."""

@@ -7,6 +7,7 @@ import json
 import os
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+PIECE = 65536
 
 
 class RequestError(Exception):
@@ -32,9 +33,14 @@ def as_request_error(error):
     return RequestError(kind, str(error))
 
 
+# Made once: json.dumps makes a new encoder for each text that is not written its own way.
+compact = json.JSONEncoder(separators=(",", ":")).encode
+ordered = json.JSONEncoder(sort_keys=True).encode
+
+
 def line(message):
     """A message as one ASCII line."""
-    return json.dumps(message, separators=(",", ":"), ensure_ascii=True).encode("ascii") + b"\n"
+    return (compact(message) + "\n").encode("ascii")
 
 
 def packed(data):
@@ -44,9 +50,9 @@ def packed(data):
 
 def write_all(fd, data):
     """Write everything; raises OSError."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view):]
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, memoryview(data)[written:])
 
 
 def sync_folder(path):
@@ -54,6 +60,27 @@ def sync_folder(path):
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read_whole(path, flags=os.O_RDONLY):
+    """A file's bytes, by few system calls. Raises OSError."""
+    fd = os.open(path, flags)
+    try:
+        parts = [os.read(fd, PIECE)]
+        while len(parts[-1]) == PIECE:
+            parts.append(os.read(fd, PIECE))
+    finally:
+        os.close(fd)
+    return b"".join(parts) if len(parts) > 1 else parts[0]
+
+
+def write_new(path, data):
+    """Make a file that is not there, where nobody looks yet. Raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        write_all(fd, data)
     finally:
         os.close(fd)
 
@@ -79,8 +106,7 @@ def write_file(path, data, is_durable=False):
 def read_json(path):
     """A JSON object from a file, or None when it is absent or is no JSON object."""
     try:
-        with open(path, "rb") as file:
-            value = json.loads(file.read().decode("utf-8"))
+        value = json.loads(read_whole(path).decode("utf-8"))
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None
