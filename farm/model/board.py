@@ -1,5 +1,6 @@
 """The inventory: boards, how to reach them, and what measures them."""
 
+from enum import StrEnum
 from pathlib import Path
 
 from pydantic import Field, JsonValue
@@ -7,11 +8,42 @@ from pydantic import Field, JsonValue
 from farm.model.record import Record
 
 
+class Quirk(StrEnum):
+    """Bad manners of real Jetsons that a simulated one can have."""
+
+    STICKY_MASK = "sticky_mask"
+    """A boot leaves the GPU's masks at 0, so that nvpmodel asks at every call, until it is
+    nvpmodel itself that reboots."""
+    PROMPT_FOR_CURRENT = "prompt_for_current"
+    """nvpmodel asks for a reboot even for the mode that is set."""
+    REFUSE_MODE = "refuse_mode"
+    """No other mode is accepted: error 19 on the first file."""
+    REFUSE_RETURN = "refuse_return"
+    """Other modes are accepted, and the way back to the default is refused (error 19)."""
+    STATUS_LOST_AT_REBOOT = "status_lost_at_reboot"
+    """A volatile root: each boot is in the default mode."""
+    BOOT_SERVICE_FAILED = "boot_service_failed"
+    """The boot does not put the stored mode into force, though the query names it."""
+    GPU_UNUSED = "gpu_unused"
+    """Headless: nothing uses the GPU at boot, so that its masks change live."""
+    SLOW_QUERY = "slow_query"
+    """A query hangs for seconds while the GPU is full."""
+    FAN_WARNING = "fan_warning"
+    """nvpmodel prints a warning before the mode."""
+    EXIT_ZERO_WITH_ERRORS = "exit_zero_with_errors"
+    """nvpmodel ends with 0 whatever went wrong."""
+    LOCK_WITHOUT_EFFECT = "lock_without_effect"
+    """jetson_clocks says nothing and locks nothing, as in the first minute after a boot."""
+    NO_SUDO = "no_sudo"
+    """sudo wants a password."""
+
+
 class BoardSimulation(Record):
     """Settings of a board that `farm sim up` serves. Absent for real boards."""
 
     seed: int = 1
     ambient_c: float = 25.0
+    quirks: tuple[Quirk, ...] = ()
 
 
 class Board(Record):

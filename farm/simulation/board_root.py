@@ -10,21 +10,31 @@ from importlib.resources import files as package_files
 from pathlib import Path
 
 from farm.errors import ConfigError
-from farm.model.board import Board
+from farm.model.board import Board, Quirk
 from farm.model.profile import BoardProfile
 from farm.simulation import board_commands
-from farm.simulation.board_commands.board_files import FACTS_FILE, REQUEST_FILE, BoardFiles
+from farm.simulation.board_commands.board_files import (
+    COLD,
+    CPU,
+    FACTS_FILE,
+    GPU_USED_FILE,
+    BoardFiles,
+)
 from farm.simulation.board_commands.nvpmodel_conf import (
     CONF_FILE,
+    STATUS_FILE,
+    ModeTable,
     apply_mode,
     load_mode_table,
     stored_mode_id,
 )
-from farm.simulation.jetsons import JETSONS, SimulatedJetson, kernel_files, kernel_links
+from farm.simulation.board_commands.nvpmodel_reboot import BY_NVPMODEL_FILE
+from farm.simulation.jetsons import JETSONS, conf_files, kernel_files, kernel_links
+from farm.simulation.sensors import sensor_labels, sensor_values
+from farm.simulation.simulated_jetson import SimulatedJetson
 
 BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
 LOAD_FILE = "/run/farm-sim/load.json"
-THERMAL_FILE = "/sys/class/thermal/thermal_zone0/temp"
 
 _COMMAND_FOLDER = "/usr/lib/farm-sim"
 _EVERYWHERE = {
@@ -72,6 +82,13 @@ done
 FARM_SIM_UID=0 HOME="$FARM_ROOT/root" exec env "$@"
 """
 
+_NO_SUDO = """\
+#!/bin/sh
+# sudo of a simulated board whose user must give a password.
+echo "sudo: a password is required" >&2
+exit 1
+"""
+
 
 def jetson_of(profile: BoardProfile) -> SimulatedJetson | None:
     """The Jetson that the profile's simulation is, or None. Raises ConfigError."""
@@ -92,20 +109,29 @@ def build_board_root(root: Path, board: Board, profile: BoardProfile) -> None:
         (root / folder).mkdir(parents=True, exist_ok=True)
     root.chmod(0o700)
     jetson = jetson_of(profile)
-    facts: dict[str, object] = {"board": board.name, "profile": profile.name}
+    quirks = board.simulation.quirks if board.simulation else ()
+    facts: dict[str, object] = {
+        "board": board.name,
+        "profile": profile.name,
+        "quirks": [str(quirk) for quirk in quirks],
+    }
     if jetson is not None:
         facts["jetson"] = jetson.facts._asdict()
     _write(root, FACTS_FILE, json.dumps(facts))
     _write(root, "/etc/hostname", board.name)
-    _write(root, "/sys/class/thermal/thermal_zone0/type", "CPU-therm")
-    _write(root, "/sys/devices/system/cpu/present", f"0-{profile.cores - 1}")
+    for name in ("present", "online"):  # a power mode may switch some off
+        _write(root, CPU + name, f"0-{profile.cores - 1}" if profile.cores > 1 else "0")
     if profile.memory_gb is not None:
         _write(root, "/proc/meminfo", f"MemTotal: {round(profile.memory_gb * 1024**2):>15} kB")
     _write_device_tree(root, profile, jetson)
     _install_commands(root, _EVERYWHERE | (_ON_JETSONS if jetson else {}))
-    if jetson is not None:
+    if Quirk.NO_SUDO in quirks:
+        _script(root / "bin" / "sudo", _NO_SUDO)
+    if jetson is None:
+        _write(root, "/sys/class/thermal/thermal_zone0/type", "CPU-therm")
+    else:
         _write(root, "/etc/nv_tegra_release", jetson.release)
-        conf = package_files("farm.simulation") / "confs" / f"{jetson.facts.tegrastats}.conf"
+        conf = package_files("farm.simulation") / "confs" / f"{jetson.facts.kind}.conf"
         _write(root, CONF_FILE, conf.read_text(encoding="utf-8").rstrip("\n"))
         for link, target in kernel_links(jetson).items():
             _link(root / link.lstrip("/"), target)
@@ -114,20 +140,40 @@ def build_board_root(root: Path, board: Board, profile: BoardProfile) -> None:
 def boot_files(root: Path, profile: BoardProfile, boot_id: str) -> None:
     """What a boot renews: the boot id, fresh clocks, then the stored power mode is applied."""
     _write(root, BOOT_ID_FILE, boot_id)
-    for volatile in (REQUEST_FILE, LOAD_FILE):
-        (root / volatile.lstrip("/")).unlink(missing_ok=True)
-    shutil.rmtree(root / "tmp", ignore_errors=True)
-    (root / "tmp").mkdir(exist_ok=True)
+    for volatile in ("run", "tmp"):
+        shutil.rmtree(root / volatile, ignore_errors=True)
+        (root / volatile).mkdir(exist_ok=True)
+    (root / "run" / "farm-sim").mkdir(exist_ok=True)
     jetson = jetson_of(profile)
     if jetson is None:
         return
-    for path, value in kernel_files(jetson).items():
-        _write(root, path, value)
     board = BoardFiles(root)
     table = load_mode_table(board)
+    shutil.rmtree(root / "sys" / "bus", ignore_errors=True)  # the numbers of hwmon change
+    files = {
+        **conf_files(jetson, table),
+        **kernel_files(jetson),
+        **sensor_labels(jetson.facts, boot_id),
+        **sensor_values(jetson.facts, boot_id, COLD),
+    }
+    for path in sorted(files):
+        _write(root, path, files[path])
+    _start_services(board, jetson, table)
+
+
+def _start_services(board: BoardFiles, jetson: SimulatedJetson, table: ModeTable) -> None:
+    """The boot service of nvpmodel, and then what uses the GPU for the first time."""
+    is_own_reboot = board.exists(BY_NVPMODEL_FILE)
+    board.path(BY_NVPMODEL_FILE).unlink(missing_ok=True)
+    if board.has_quirk(Quirk.STATUS_LOST_AT_REBOOT):
+        board.path(STATUS_FILE).unlink(missing_ok=True)
     mode = table.mode(stored_mode_id(board, table))
-    if mode is not None:
-        apply_mode(board, table, mode)
+    board.sum_up_online()
+    if mode is not None and not board.has_quirk(Quirk.BOOT_SERVICE_FAILED):
+        is_stuck = board.has_quirk(Quirk.STICKY_MASK) and not is_own_reboot
+        apply_mode(board, table, mode, has_masks=not is_stuck)
+    if jetson.facts.question and not board.has_quirk(Quirk.GPU_UNUSED):
+        board.write(GPU_USED_FILE, "1")
 
 
 def _write_device_tree(root: Path, profile: BoardProfile, jetson: SimulatedJetson | None) -> None:

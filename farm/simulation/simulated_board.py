@@ -16,6 +16,7 @@ from farm.errors import FarmError
 from farm.model.board import Board
 from farm.model.profile import BoardProfile, SimulationModel
 from farm.simulation.board_commands.board_files import (
+    GPU_USED_FILE,
     REQUEST_FILE,
     STATE_FILE,
     BoardFiles,
@@ -28,9 +29,10 @@ from farm.simulation.board_commands.nvpmodel_conf import (
     stored_mode_id,
 )
 from farm.simulation.board_processes import BoardProcesses, board_marks, is_alive
-from farm.simulation.board_root import LOAD_FILE, THERMAL_FILE, boot_files, build_board_root
+from farm.simulation.board_root import LOAD_FILE, boot_files, build_board_root, jetson_of
 from farm.simulation.board_server import BoardServer
 from farm.simulation.physics import Load, Plant, wanted_w
+from farm.simulation.sensors import THERMAL_FILE, sensor_values
 
 _HOST_KEY_FILE = "/etc/ssh/ssh_host_ed25519_key"
 _LOAD_LIMIT = 4096
@@ -77,6 +79,8 @@ class SimulatedBoard:
         self._processes = processes
         self._files = BoardFiles(root)
         build_board_root(root, board, profile)
+        self._jetson = jetson_of(profile)
+        self._boot_id = ""
         processes.watch(board.name, root)
         host_key_file = self._files.path(_HOST_KEY_FILE)
         self._server = BoardServer(
@@ -97,6 +101,7 @@ class SimulatedBoard:
         )
         self.is_on = False
         self._shown_s = 0.0
+        self._sensors_seen: dict[str, str] = {}
         self._mode_seen: tuple[int, str] = (0, "")
         self._replay_seen: tuple[int, _Replay | None] = (0, None)
 
@@ -119,8 +124,9 @@ class SimulatedBoard:
         """Boot: a new boot id, the stored power mode, then SSH. Raises FarmError, OSError."""
         if self.is_on:
             return
-        boot_id = str(uuid.uuid4())
-        await asyncio.to_thread(boot_files, self._root, self._profile, boot_id)
+        self._boot_id = str(uuid.uuid4())
+        self._sensors_seen.clear()
+        await asyncio.to_thread(boot_files, self._root, self._profile, self._boot_id)
         try:
             await self._server.listen()
         except OSError as error:
@@ -131,7 +137,7 @@ class SimulatedBoard:
             )
             raise FarmError(msg) from error
         self.is_on = True
-        _log.info("%s: on, boot id %s", self.board.name, boot_id)
+        _log.info("%s: on, boot id %s", self.board.name, self._boot_id)
 
     async def power_cut(self) -> None:
         """Cut the power: connections drop, every process of the board ends."""
@@ -182,8 +188,17 @@ class SimulatedBoard:
         state = LiveState(
             round(self.power_w, 2), round(self.temperature_c, 2), round(busy_cores, 2), is_loaded
         )
-        self._files.write(THERMAL_FILE, str(round(self.temperature_c * 2) * 500))
         self._files.write(STATE_FILE, json.dumps(state._asdict()))
+        if self._jetson is None:
+            self._files.write(THERMAL_FILE, str(round(self.temperature_c * 2) * 500))
+            return
+        facts = self._jetson.facts
+        if is_loaded and facts.question:
+            self._files.write(GPU_USED_FILE, "1")
+        for path, value in sensor_values(facts, self._boot_id, state).items():
+            if self._sensors_seen.get(path) != value:
+                self._files.write(path, value)
+                self._sensors_seen[path] = value
 
     def _power_mode(self) -> str:
         """The present power mode's name; read again only when the status file has changed."""

@@ -13,24 +13,42 @@ from typing import NamedTuple, Self
 FACTS_FILE = "/etc/farm-simulated"
 STATE_FILE = "/run/farm-sim/state.json"
 REQUEST_FILE = "/run/farm-sim/request"
+GPU_USED_FILE = "/run/farm-sim/gpu-used"
+"""There when something has used the GPU since the boot; then its masks cannot change."""
 CPU = "/sys/devices/system/cpu/"
 
 
 class BoardFacts(NamedTuple):
     """What the commands need to know of the Jetson they run on. Frequencies in Hz.
 
-    `idle_states` holds, for each core, the names of its idle states; `emc_lock` is the file
-    that pins the memory clock; `tegrastats` names the form of that tool's lines.
+    `kind` names its conf and the form of its tegrastats; `l4t` is the release's major number.
+    `gpu` is the tool's word for the GPU, `gpu_clocks` the folder of its frequencies, `railgate`
+    the file that keeps it awake ("" if there is none). `idle_states` holds, for each core, the
+    names of its idle states; `emc_lock` is the file that pins the memory clock, `emc_cap` its
+    cap. `fan` is the folder of the fan's two files, `fan_label` their name in jetson_clocks.
+    `tops_hz` are clocks without a frequency table, `tpcs` the GPU's parts (0: not told).
+    `question`: how nvpmodel asks for a reboot, "golden" with a line before, "plain" without.
+    `fan_mode` is the mode that nvpmodel prints, "" where it prints none.
     """
 
+    kind: str
+    l4t: int
     soc: str
     machine: str
     gpu: str
+    gpu_clocks: str
+    railgate: str
     idle_states: tuple[tuple[str, ...], ...]
     emc_min_hz: int
     emc_max_hz: int
     emc_lock: str
-    tegrastats: str
+    emc_cap: str
+    fan: tuple[str, str]
+    fan_label: str = ""
+    tops_hz: dict[str, int] = {}  # noqa: RUF012 -- a NamedTuple's default, never changed
+    tpcs: int = 0
+    question: str = ""
+    fan_mode: str = ""
 
 
 class LiveState(NamedTuple):
@@ -40,6 +58,10 @@ class LiveState(NamedTuple):
     temperature_c: float
     busy_cores: float
     is_loaded: bool
+
+
+COLD = LiveState(0.0, 25.0, 0.0, is_loaded=False)
+"""A board at rest that the physics has not told of yet."""
 
 
 class BoardFiles:
@@ -56,6 +78,10 @@ class BoardFiles:
     def path(self, on_board: str) -> Path:
         """Where the board's absolute path lies on this machine."""
         return self._root / on_board.lstrip("/")
+
+    def exists(self, on_board: str) -> bool:
+        """Whether the board has that file."""
+        return self.path(on_board).exists()
 
     def read(self, on_board: str) -> str:
         """The file's text without blanks at its ends. Raises OSError."""
@@ -75,14 +101,22 @@ class BoardFiles:
         """The Jetson's facts, written when it was made. Raises OSError, ValueError, KeyError."""
         jetson = json.loads(self.read(FACTS_FILE))["jetson"]
         jetson["idle_states"] = tuple(tuple(names) for names in jetson["idle_states"])
+        jetson["fan"] = tuple(jetson["fan"])
         return BoardFacts(**jetson)
+
+    def has_quirk(self, name: str) -> bool:
+        """Whether the inventory gave this board that quirk."""
+        try:
+            return name in json.loads(self.read(FACTS_FILE))["quirks"]
+        except (OSError, ValueError, KeyError):
+            return False
 
     def live_state(self) -> LiveState:
         """The physics' last word; a cold, idle board when there is none."""
         try:
             return LiveState(**json.loads(self.read(STATE_FILE)))
         except (OSError, ValueError, TypeError):
-            return LiveState(0.0, 25.0, 0.0, is_loaded=False)
+            return COLD
 
     def online_cores(self, core_count: int) -> list[int]:
         """The cores that are online, ascending. Raises OSError."""
@@ -117,5 +151,6 @@ def say(line: str) -> None:
 
 
 def complain(line: str) -> None:
-    """A line on stderr."""
+    """A line on stderr, at once."""
     sys.stderr.write(line + "\n")
+    sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""``jetson_clocks`` of L4T R32: lock the clocks to the present power mode's top, and back.
+"""``jetson_clocks``: lock the clocks to the present power mode's top, and back.
 
     jetson_clocks [--show | --store [FILE] | --restore [FILE] | --fan]
 
@@ -7,18 +7,9 @@ Needs root, as on the boards. A lock does not survive a reboot.
 
 import os
 
-from farm.simulation.board_commands.board_files import (
-    BoardFacts,
-    BoardFiles,
-    is_root,
-    number_ranges,
-    say,
-)
-from farm.simulation.board_commands.nvpmodel_conf import load_mode_table, stored_mode_id
+from farm.simulation.board_commands.board_files import BoardFacts, BoardFiles, is_root, say
+from farm.simulation.board_commands.clocks_show import R35, R38, show
 
-_FAN = "/sys/devices/pwm-fan/target_pwm"
-_FAN_CONTROL = "/sys/devices/pwm-fan/temp_control"
-_EMC_CAP = "/sys/kernel/nvpmodel_emc_cap/emc_iso_cap"
 _DEFAULT_STORE = "l4t_dfs.conf"
 
 
@@ -31,7 +22,7 @@ def main(argv: list[str]) -> int:
     facts = files.facts()
     option = argv[0] if argv else ""
     if option == "--show":
-        return _show(files, facts)
+        return show(files, facts)
     if option == "--store":
         return _store(files, facts, _store_file(files, argv))
     if option == "--restore":
@@ -46,59 +37,28 @@ def _cpu(core: int) -> str:
     return f"/sys/devices/system/cpu/cpu{core}"
 
 
-def _gpu(facts: BoardFacts) -> str:
-    return f"/sys/devices/{facts.gpu}/devfreq/{facts.gpu}"
-
-
-def _show(files: BoardFiles, facts: BoardFacts) -> int:
-    say(f"SOC family:{facts.soc}  Machine:{facts.machine}")
-    online = files.online_cores(len(facts.idle_states))
-    say(f"Online CPUs: {number_ranges(online)}")
-    say("CPU Cluster Switching: Disabled")
-    is_busy = files.live_state().busy_cores > 0.5 * len(online)
-    for core, names in enumerate(facts.idle_states):
-        say(_cpu_line(files, core, names, is_online=core in online, is_busy=is_busy))
-    low, high = files.read(_gpu(facts) + "/min_freq"), files.read(_gpu(facts) + "/max_freq")
-    now = high if files.live_state().is_loaded else low
-    say(f"GPU MinFreq={low} MaxFreq={high} CurrentFreq={now}")
-    cap = int(files.read(_EMC_CAP)) or facts.emc_max_hz
-    override = files.read(facts.emc_lock)
-    say(f"EMC MinFreq={facts.emc_min_hz} MaxFreq={cap} CurrentFreq={cap} FreqOverride={override}")
-    say(f"Fan: speed={files.read(_FAN)}")
-    table = load_mode_table(files)
-    mode = table.mode(stored_mode_id(files, table))
-    say(f"NV Power Mode: {mode.name if mode else ''}")
-    return 0
-
-
-def _cpu_line(
-    files: BoardFiles, core: int, names: tuple[str, ...], *, is_online: bool, is_busy: bool
-) -> str:
-    folder = _cpu(core) + "/cpufreq"
-    low = files.read(folder + "/scaling_min_freq")
-    high = files.read(folder + "/scaling_max_freq")
-    states = " ".join(
-        f"{name}={1 - int(files.read(f'{_cpu(core)}/cpuidle/state{number}/disable'))}"
-        for number, name in enumerate(names)
-    )
-    return (
-        f"cpu{core}: Online={int(is_online)} Governor=schedutil MinFreq={low} MaxFreq={high} "
-        f"CurrentFreq={high if is_busy else low} IdleStates: {states} "
-    )
-
-
 def _lock(files: BoardFiles, facts: BoardFacts, *, has_fan: bool) -> int:
-    for core in range(len(facts.idle_states)):  # offline ones too, as captures show
+    if files.has_quirk("lock_without_effect"):
+        return 0
+    count = len(facts.idle_states)
+    # The old script locked offline cores too; newer captures show them as they were.
+    for core in range(count) if facts.l4t < R35 else files.online_cores(count):
         folder = _cpu(core) + "/cpufreq"
         files.write(folder + "/scaling_min_freq", files.read(folder + "/scaling_max_freq"))
-        for number in range(len(facts.idle_states[core])):
+    for core, names in enumerate(facts.idle_states):
+        for number in range(len(names)):
             files.write(f"{_cpu(core)}/cpuidle/state{number}/disable", "1")
-    files.write(_gpu(facts) + "/min_freq", files.read(_gpu(facts) + "/max_freq"))
-    files.write(f"/sys/devices/{facts.gpu}/railgate_enable", "0")
+    files.write(facts.gpu_clocks + "/min_freq", files.read(facts.gpu_clocks + "/max_freq"))
+    if facts.railgate:
+        files.write(facts.railgate, "0")
     files.write(facts.emc_lock, "1")
+    speed, control = facts.fan
     if has_fan:
-        files.write(_FAN, "255")
-        files.write(_FAN_CONTROL, "0")
+        files.write(speed, "255")
+        files.write(control, "0")
+    if facts.l4t == R38:  # Thor's GPU driver talks, and the script does
+        say("Enabled persistence mode for GPU 00000000:01:00.0.")
+        say("All done.")
     return 0
 
 
@@ -112,8 +72,8 @@ def _stored_paths(facts: BoardFacts) -> list[str]:
         for core in cores
         for number in range(len(facts.idle_states[core]))
     ]
-    paths += [_gpu(facts) + "/min_freq", f"/sys/devices/{facts.gpu}/railgate_enable"]
-    return [*paths, facts.emc_lock, _FAN, _FAN_CONTROL]
+    paths += [facts.gpu_clocks + "/min_freq", *([facts.railgate] if facts.railgate else [])]
+    return [*paths, facts.emc_lock, *facts.fan]
 
 
 def _store_file(files: BoardFiles, argv: list[str]) -> str:

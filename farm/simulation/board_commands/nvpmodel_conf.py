@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from farm.simulation.board_commands.board_files import BoardFiles
+from farm.simulation.board_commands.board_files import BoardFacts, BoardFiles
 
 CONF_FILE = "/etc/nvpmodel.conf"
 STATUS_FILE = "/var/lib/nvpmodel/status"
@@ -12,7 +12,10 @@ _SECTION = re.compile(r"<\s*(PARAM|POWER_MODEL|PM_CONFIG)\b([^>]*)>")
 
 
 class Parameter(NamedTuple):
-    """One PARAM section: TYPE (FILE or CLOCK), name, and the path behind each argument."""
+    """One PARAM section: TYPE (FILE, CLOCK or HWMON), name, the path behind each argument.
+
+    An argument that ends in ``_KNEXT`` names the file of the newer kernel.
+    """
 
     kind: str
     name: str
@@ -88,31 +91,75 @@ def stored_mode_id(files: BoardFiles, table: ModeTable) -> int:
     return table.default_id if table.mode(mode_id) is None else mode_id
 
 
-def apply_mode(files: BoardFiles, table: ModeTable, mode: Mode) -> None:
-    """Write the mode's settings in their order, then the status file. Raises OSError."""
+def masks(mode: Mode) -> list[Setting]:
+    """The settings that switch parts of the GPU off."""
+    return [setting for setting in mode.settings if setting.argument.endswith("_PG_MASK")]
+
+
+def file_of(files: BoardFiles, parameter: Parameter, argument: str) -> str:
+    """The file behind an argument: the newer kernel's where the board has that."""
+    newer = parameter.paths.get(argument + "_KNEXT")
+    return newer if newer and files.exists(newer) else parameter.paths[argument]
+
+
+def store_mode(files: BoardFiles, facts: BoardFacts, mode: Mode) -> None:
+    """Remember the mode for the next boot, as the boards of that release do. Raises OSError."""
+    fan = f" fmode:fan_mode_{facts.fan_mode}" if facts.fan_mode else ""
+    files.write(STATUS_FILE, f"pmode:{mode.mode_id:04d}{fan}")
+
+
+def apply_mode(files: BoardFiles, table: ModeTable, mode: Mode, *, has_masks: bool = True) -> None:
+    """Write the mode's settings in their order, then the status file. Raises OSError.
+
+    Without `has_masks` the GPU's masks stay as they are.
+    """
+    facts = files.facts()
     for setting in mode.settings:
+        if setting.argument.endswith("_PG_MASK") and not has_masks:
+            continue
         parameter = table.parameters[setting.parameter]
         value = setting.value
-        if parameter.kind == "CLOCK" and "FREQ_TABLE" in parameter.paths:
-            value = str(_snapped(files, parameter, setting))
-        files.write(parameter.paths[setting.argument], value)
+        if parameter.kind == "CLOCK":
+            value = str(_clock(files, facts, table, setting))
+        files.write(file_of(files, parameter, setting.argument), value)
     files.sum_up_online()
-    files.write(STATUS_FILE, f"pmode:{mode.mode_id:04d}")
+    store_mode(files, facts, mode)
 
 
-def shown_value(value: str) -> str:
-    """A conf value as the R32 tool prints it: -1, "no cap", shows as the largest int."""
-    return "2147483647" if value == "-1" else value
+def shown_value(value: str, l4t: int) -> str:
+    """A conf value as the tool prints it: -1, "no cap", shows as the largest number it has."""
+    largest = 2**63 - 1 if l4t >= 36 else 2**31 - 1  # noqa: PLR2004 -- L4T R36
+    return str(largest) if value == "-1" else value
 
 
-def _snapped(files: BoardFiles, parameter: Parameter, setting: Setting) -> int:
-    """The nearest frequency of the kernel's table; 0 gives the lowest, -1 the highest.
+def top_hz(facts: BoardFacts, table: ModeTable, name: str, argument: str) -> int:
+    """The highest clock of an engine without a table of frequencies.
 
-    Nearest fits every snap seen on boards: 2000000 -> 2035200, 1120000000 -> 1134750000
-    (TX2), 918000 -> 921600, 640000000 -> 614400000 (Nano).
+    Where the chip's own is not known it is the largest cap that any mode sets.
     """
-    frequencies = [int(word) for word in files.read(parameter.paths["FREQ_TABLE"]).split()]
-    wanted = int(setting.value)
+    caps = (
+        int(setting.value)
+        for mode in table.modes
+        for setting in mode.settings
+        if (setting.parameter, setting.argument) == (name, argument)
+    )
+    return facts.tops_hz.get(name) or max(caps, default=0)
+
+
+def _clock(files: BoardFiles, facts: BoardFacts, table: ModeTable, setting: Setting) -> int:
+    """What a clock's file shows after the setting: -1 gives the highest there is.
+
+    With a table of frequencies the nearest of it; 0 gives the lowest. Nearest fits every snap
+    seen on boards: 2000000 -> 2035200, 1120000000 -> 1134750000 (TX2), 918000 -> 921600,
+    640000000 -> 614400000 (Nano), 1200000 -> 1190400 (Xavier).
+    """
+    parameter, wanted = table.parameters[setting.parameter], int(setting.value)
+    if "FREQ_TABLE" not in parameter.paths:
+        if wanted >= 0:
+            return wanted
+        return top_hz(facts, table, setting.parameter, setting.argument)
+    listed = files.read(file_of(files, parameter, "FREQ_TABLE"))
+    frequencies = [int(word) for word in listed.split()]
     if wanted < 0:
         return max(frequencies)
     return min(frequencies, key=lambda frequency: abs(frequency - wanted))

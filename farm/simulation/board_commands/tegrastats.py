@@ -1,10 +1,9 @@
-"""``tegrastats`` of L4T R32 for TX2 and Nano, from the state that the physics writes.
+"""``tegrastats`` of a simulated Jetson, from the state that the physics writes.
 
-    tegrastats [--interval MS] [--logfile FILE] [--start | --stop] [--help]
+    tegrastats [--interval MS] [--logfile FILE] [--start | --stop] [--verbose] [--readall]
 
-Rail values are milliwatts, now/mean since this process began. As on the boards, some fields
-are there for root only. The shares of the rails are assumed; their sum with the carrier's own
-need is what the socket meter sees.
+Rail values are milliwatts, now/mean since this process began, from R39 on also the maximum. As
+on the boards, some fields are there for root only.
 """
 
 import argparse
@@ -13,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from farm.simulation.board_commands.board_files import (
     BoardFacts,
@@ -21,51 +20,52 @@ from farm.simulation.board_commands.board_files import (
     LiveState,
     is_root,
 )
+from farm.simulation.board_commands.tegrastats_forms import FORMS, Form, Rail, Sensor
 
 _PID_FILE = "/run/farm-sim/tegrastats.pid"
-_MODULE_SHARE = 0.85  # assumed: the adapter and the carrier take the rest of the socket's watts
+_WITH_UNITS, _WITH_MAXIMA = 35, 39
+"""The releases from which rails have units and lines a time, and from which there are maxima."""
 
 
-class _Rail(NamedTuple):
-    """A rail's share of the module's power at rest, and while the GPU works."""
+class _History:
+    """Means and maxima since the process began, as tegrastats prints them."""
 
-    name: str
-    idle: float
-    loaded: float
-
-
-_TX2_RAILS = (
-    _Rail("VDD_SYS_GPU", 0.08, 0.45),
-    _Rail("VDD_SYS_SOC", 0.20, 0.12),
-    _Rail("VDD_4V0_WIFI", 0.0, 0.0),
-    _Rail("VDD_IN", 1.0, 1.0),
-    _Rail("VDD_SYS_CPU", 0.13, 0.10),
-    _Rail("VDD_SYS_DDR", 0.08, 0.16),
-)
-_NANO_RAILS = (
-    _Rail("POM_5V_IN", 1.0, 1.0),
-    _Rail("POM_5V_GPU", 0.03, 0.50),
-    _Rail("POM_5V_CPU", 0.13, 0.15),
-)
-
-
-class _Averages:
-    """Means since the process began, as tegrastats prints them."""
-
-    def __init__(self) -> None:
-        self._sums: dict[str, int] = {}
+    def __init__(self, l4t: int) -> None:
+        self._l4t = l4t
+        self._sums: dict[int, int] = {}
+        self._tops: dict[str, float] = {}
         self._count = 0
 
-    def rails(self, rails: tuple[_Rail, ...], state: LiveState) -> str:
+    def rails(self, rails: tuple[Rail, ...], state: LiveState) -> str:
         """The rails' fields of one line."""
         self._count += 1
-        module_mw = state.power_w * 1000 * _MODULE_SHARE
+        unit = "mW" if self._l4t >= _WITH_UNITS else ""
         fields = []
-        for rail in rails:
-            now = round(module_mw * (rail.loaded if state.is_loaded else rail.idle))
-            self._sums[rail.name] = self._sums.get(rail.name, 0) + now
-            fields.append(f"{rail.name} {now}/{self._sums[rail.name] // self._count}")
+        for number, rail in enumerate(rails):
+            now = rail.milliwatts(state)
+            self._sums[number] = self._sums.get(number, 0) + now
+            values = [now, self._sums[number] // self._count]
+            if self._l4t >= _WITH_MAXIMA:
+                values.append(round(self._top(f"rail {number}", now)))
+            fields.append(f"{rail.name} {'/'.join(f'{value}{unit}' for value in values)}")
         return " ".join(fields)
+
+    def sensors(self, sensors: tuple[Sensor, ...], state: LiveState) -> str:
+        """The temperatures of one line."""
+        fields = []
+        for sensor in sensors:
+            if sensor.is_gated and not state.is_loaded:
+                continue
+            now = sensor.degrees(state)
+            text = f"{sensor.name}@{_degrees(now)}C"
+            if self._l4t >= _WITH_MAXIMA:
+                text += f"/{_degrees(self._top(sensor.name, now))}C"
+            fields.append(text)
+        return " ".join(fields)
+
+    def _top(self, name: str, now: float) -> float:
+        self._tops[name] = max(now, self._tops.get(name, now))
+        return self._tops[name]
 
 
 def main(argv: list[str]) -> int:
@@ -73,8 +73,8 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="tegrastats")
     parser.add_argument("--interval", type=int, default=1000)
     parser.add_argument("--logfile")
-    parser.add_argument("--start", action="store_true")
-    parser.add_argument("--stop", action="store_true")
+    for flag in ("--start", "--stop", "--verbose", "--readall"):
+        parser.add_argument(flag, action="store_true")
     options = parser.parse_args(argv)
     files = BoardFiles.here()
     if options.stop:
@@ -95,9 +95,9 @@ def main(argv: list[str]) -> int:
 
 def _print_lines(files: BoardFiles, target: TextIO, interval_ms: int) -> None:
     facts = files.facts()
-    averages = _Averages()
+    history = _History(facts.l4t)
     while True:
-        target.write(_line(files, facts, averages) + "\n")
+        target.write(_line(files, facts, history) + "\n")
         target.flush()
         time.sleep(max(interval_ms, 10) / 1000)
 
@@ -109,21 +109,17 @@ def _stop(files: BoardFiles) -> int:
     return 0
 
 
-def _line(files: BoardFiles, facts: BoardFacts, averages: _Averages) -> str:
-    state = files.live_state()
-    cpu = _cpu(files, facts, state)
-    if facts.tegrastats == "tx2":
-        engines = _engines(files, facts, state, " APE 150 MTS fg 0% bg 0%")
-        return (
-            f"RAM 1404/7860MB (lfb 236x4MB) SWAP 0/3930MB (cached 0MB) {cpu} {engines} "
-            f"{_tx2_temperatures(state)} {averages.rails(_TX2_RAILS, state)}"
-        )
-    engines = _engines(files, facts, state, " APE 25")
-    iram = " IRAM 0/252kB(lfb 252kB)" if is_root() else ""
-    return (
-        f"RAM 613/3964MB (lfb 634x4MB) SWAP 0/1982MB (cached 0MB){iram} "
-        f"{cpu} {engines} {_nano_temperatures(state)} {averages.rails(_NANO_RAILS, state)}"
-    )
+def _line(files: BoardFiles, facts: BoardFacts, history: _History) -> str:
+    form, state = FORMS[facts.kind], files.live_state()
+    fields = [
+        time.strftime("%m-%d-%Y %H:%M:%S") if facts.l4t >= _WITH_UNITS else "",
+        form.memory + (form.root_memory if is_root() else ""),
+        _cpu(files, facts, state),
+        _engines(files, facts, form, state),
+        history.sensors(form.sensors, state),
+        history.rails(form.rails, state) if form.has_user_rails or is_root() else "",
+    ]
+    return " ".join(field for field in fields if field)
 
 
 def _cpu(files: BoardFiles, facts: BoardFacts, state: LiveState) -> str:
@@ -138,34 +134,19 @@ def _cpu(files: BoardFiles, facts: BoardFacts, state: LiveState) -> str:
     return f"CPU [{','.join(fields)}]"
 
 
-def _engines(files: BoardFiles, facts: BoardFacts, state: LiveState, root_only: str) -> str:
-    """Memory and GPU; clocks and the last fields are for root only."""
+def _engines(files: BoardFiles, facts: BoardFacts, form: Form, state: LiveState) -> str:
+    """Memory, GPU and the like; most of it is for root only."""
     emc, gpu = (38, 99) if state.is_loaded else (1, 0)
     if not is_root():
-        return "EMC_FREQ 0% GR3D_FREQ 0%"
+        return form.user.format(gpu=gpu)
     which = "max_freq" if state.is_loaded else "min_freq"
-    gpu_hz = int(files.read(f"/sys/devices/{facts.gpu}/devfreq/{facts.gpu}/{which}"))
-    cap_hz = int(files.read("/sys/kernel/nvpmodel_emc_cap/emc_iso_cap")) or facts.emc_max_hz
-    return f"EMC_FREQ {emc}%@{cap_hz // 10**6} GR3D_FREQ {gpu}%@{gpu_hz // 10**6}{root_only}"
+    gpu_hz = int(files.read(f"{facts.gpu_clocks}/{which}"))
+    if form.has_gated_gpu and not state.is_loaded:
+        gpu_hz = 0
+    cap_hz = int(files.read(facts.emc_cap)) or facts.emc_max_hz
+    return form.root.format(emc=emc, emc_mhz=cap_hz // 10**6, gpu=gpu, gpu_mhz=gpu_hz // 10**6)
 
 
 def _degrees(value: float) -> str:
-    """Halves of a degree, without a needless point: ``34.5``, ``34``."""
-    return f"{round(value * 2) / 2:g}"
-
-
-def _tx2_temperatures(state: LiveState) -> str:
-    core, board = _degrees(state.temperature_c), _degrees(state.temperature_c - 4)
-    gpu = _degrees(state.temperature_c + (1 if state.is_loaded else -1.5))
-    return (
-        f"PLL@{core}C MCPU@{core}C PMIC@100C Tboard@{board}C GPU@{gpu}C BCPU@{core}C "
-        f"thermal@{state.temperature_c:.1f}C Tdiode@{board}C"
-    )
-
-
-def _nano_temperatures(state: LiveState) -> str:
-    core = _degrees(state.temperature_c)
-    return (
-        f"PLL@{_degrees(state.temperature_c - 1.5)}C CPU@{core}C PMIC@100C GPU@{core}C "
-        f"AO@{_degrees(state.temperature_c + 5)}C thermal@{core}C"
-    )
+    """Without a needless point: ``34.5``, ``34``; thousandths are cut off, as on the boards."""
+    return f"{int(value * 1000) / 1000:g}"
