@@ -26,7 +26,10 @@ from farm.model.board import MeterSpec
 from farm.model.profile import BoardProfile
 from farm.model.record import Record
 
-TRANSPORTS = {"asyncssh": "farm.drivers.transports.asyncssh:AsyncsshTransport"}
+TRANSPORTS = {
+    "asyncssh": "farm.drivers.transports.asyncssh:AsyncsshTransport",
+    "fabric": "farm.drivers.transports.fabric:FabricTransport",
+}
 POWER_CONTROLLERS = {
     "fixed": "farm.drivers.power_modes.fixed:FixedPowerController",
     "nvpmodel": "farm.drivers.power_modes.nvpmodel:NvpmodelPowerController",
@@ -37,6 +40,9 @@ OUTLETS = {"shelly": "farm.drivers.outlets.shelly:ShellyOutlet"}
 INSTALL = {
     "aiohttp": "pip install aiohttp",
     "asyncssh": "pip install asyncssh",
+    "fabric": "pip install 'fabric>=3.2' 'paramiko>=3.5'",
+    "invoke": "pip install 'fabric>=3.2' 'paramiko>=3.5'",
+    "paramiko": "pip install 'fabric>=3.2' 'paramiko>=3.5'",
 }
 """Libraries that a driver of ours may miss, and the command that brings them."""
 
