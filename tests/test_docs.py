@@ -70,7 +70,7 @@ def check_command(line: str) -> None:
         command = command.commands[words.pop(0)]
     known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
     known |= {"--help", "-h"}
-    for word in words:
+    for word in words[: words.index("--")] if "--" in words else words:  # then a board's command
         option = word.split("=")[0]
         assert not option.startswith("-") or option in known, f"no option {option!r}: {line}"
 

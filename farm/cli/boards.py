@@ -5,20 +5,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from farm.cli import board_commands, doctor, modes
+from farm.cli.board_answers import SelectionArgument, chosen_boards, end, print_faults
 from farm.cli.options import JsonOption, WorkspaceOption
 from farm.cli.output import plain, print_json, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from farm.pipeline.boards import BoardAnswer
-
-SelectionArgument = Annotated[
-    list[str], typer.Argument(help="Names, globs, tag:T, profile:P, all.", metavar="BOARDS")
-]
+    from farm.pipeline.boards.probe import BoardProbe
+    from farm.pipeline.boards.reach import Answer
 
 boards = typer.Typer(help="The boards of the inventory.", no_args_is_help=True)
 meters = typer.Typer(help="The meters of the inventory.", no_args_is_help=True)
+MB_PER_GB = 1024
 
 
 @boards.command("list")
@@ -30,11 +28,7 @@ def list_boards(
     json: JsonOption = False,
 ) -> None:
     """List boards as the inventory has them."""
-    from farm.pipeline.lab import open_lab
-    from farm.planning.selection import select_boards
-
-    lab = open_lab(workspace)
-    chosen = select_boards(lab.inventory.boards, selection or ["all"])
+    _, chosen = chosen_boards(workspace, selection)
     if json:
         print_json([board.model_dump(mode="json") for board in chosen])
         return
@@ -54,6 +48,66 @@ def list_boards(
     print_table("", columns, rows)
 
 
+@boards.command("probe")
+def probe(
+    selection: SelectionArgument = None,
+    workspace: WorkspaceOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Ask boards what they are: system, modes, rights, the profile that fits. Kept as JSON."""
+    from farm.pipeline.boards.probe import probe_boards
+
+    lab, chosen = chosen_boards(workspace, selection)
+    answers = asyncio.run(probe_boards(lab, chosen))
+    found = [one.value for one in answers if one.value is not None]
+    if json:
+        print_json([one.model_dump(mode="json") for one in found])
+    elif found:
+        _print_probes(answers)
+        typer.echo(f"kept in {lab.workspace.results_dir / 'boards'}")
+    end(answers)
+
+
+def _print_probes(answers: "list[Answer[BoardProbe]]") -> None:
+    columns = ["board", "profile", "system", "python", "mode", "cores", "memory", "free disk"]
+    rows = [_probe_row(one.value) for one in answers if one.value is not None]
+    print_table("", [*columns, "temperature", "load", "sudo"], rows)
+    for one in answers:
+        if one.value is None:
+            continue
+        for line in _probe_lines(one.value):
+            typer.echo(plain(f"{one.board.name}: {line}"))
+
+
+def _probe_row(one: "BoardProbe") -> list[object]:
+    facts, fingerprint = one.facts, one.fingerprint
+    mode = "?" if one.mode is None else one.mode.name + (" locked" if one.mode.is_locked else "")
+    temperature = "?" if one.temperature_c is None else f"{one.temperature_c:.0f} C"
+    return [
+        one.board,
+        one.profile,
+        facts.l4t or facts.os or fingerprint.kernel,
+        fingerprint.python,
+        mode,
+        fingerprint.cpu_count,
+        f"{fingerprint.memory_mb / MB_PER_GB:.1f} GB" if fingerprint.memory_mb else "?",
+        f"{one.free_mb / MB_PER_GB:.1f} GB",
+        temperature,
+        "?" if facts.load_1m is None else facts.load_1m,
+        one.sudo.complaint or one.sudo.state,
+    ]
+
+
+def _probe_lines(one: "BoardProbe") -> list[str]:
+    lines = [f"{one.facts.model or 'no device tree'} {' '.join(one.facts.modules)}".rstrip()]
+    fitting = [suggestion.profile for suggestion in one.suggestions]
+    if fitting and one.profile not in fitting:
+        best = one.suggestions[0]
+        lines.append(f"its profile should be {best.profile} ({best.why}), not {one.profile}")
+    lines += [f"mode table: {line}" for line in one.differences]
+    return lines + [f"not told: {problem}" for problem in one.problems]
+
+
 @boards.command("enroll")
 def enroll(
     selection: SelectionArgument,
@@ -61,45 +115,34 @@ def enroll(
     yes: Annotated[bool, typer.Option("--yes", help="Trust what is shown, unasked.")] = False,
 ) -> None:
     """Learn boards' SSH host keys: shown to compare with the boards' own, then trusted."""
-    from farm.pipeline.boards import show_keys, trust
-    from farm.pipeline.lab import open_lab
-    from farm.planning.selection import select_boards
+    from farm.pipeline.boards.upkeep import show_keys, trust
 
-    chosen = select_boards(open_lab(workspace).inventory.boards, selection)
+    _, chosen = chosen_boards(workspace, selection)
     answers = asyncio.run(show_keys(chosen))
-    _print_answers(answers)
-    shown = [one for one in answers if not one.fault]
-    if shown and (yes or typer.confirm("Are these the boards' own keys?", abort=True)):
-        for path in trust(shown):
-            typer.echo(f"wrote {path}")
-    _fail_if_any(answers)
+    shown = [one for one in answers if one.value is not None]
+    for one in shown:
+        where = f"{one.board.name} ({one.board.host}:{one.board.port})"
+        typer.echo(plain(f"{where}: {one.value.description if one.value else ''}"))
+    if shown and not yes:
+        # What failed must be known before the question, not after it.
+        print_faults(answers)
+        typer.confirm("Are these the boards' own keys?", abort=True)
+    for path in trust(shown):
+        typer.echo(f"wrote {path}")
+    end(answers, is_told=bool(shown) and not yes)
 
 
 @boards.command("clean")
 def clean_boards(selection: SelectionArgument, workspace: WorkspaceOption = None) -> None:
     """Free boards' disks of payloads they keep for the next run; they are pushed again."""
-    from farm.pipeline.boards import clean
-    from farm.pipeline.lab import open_lab
-    from farm.planning.selection import select_boards
+    from farm.pipeline.boards.upkeep import clean
 
-    lab = open_lab(workspace)
-    answers = asyncio.run(clean(lab, select_boards(lab.inventory.boards, selection)))
-    _print_answers(answers)
-    _fail_if_any(answers)
-
-
-def _print_answers(answers: "Sequence[BoardAnswer]") -> None:
+    lab, chosen = chosen_boards(workspace, selection)
+    answers = asyncio.run(clean(lab, chosen))
     for one in answers:
-        if not one.fault:
-            typer.echo(plain(f"{one.board.name} ({one.board.host}:{one.board.port}): {one.text}"))
-
-
-def _fail_if_any(answers: "Sequence[BoardAnswer]") -> None:
-    faults = [one.fault for one in answers if one.fault]
-    for fault in faults:
-        typer.echo(plain(fault), err=True)
-    if faults:
-        raise typer.Exit(1)
+        if one.value is not None:
+            typer.echo(f"{one.board.name}: {one.value / 1e6:.1f} MB freed")
+    end(answers)
 
 
 @meters.command("list")
@@ -131,5 +174,8 @@ def list_meters(workspace: WorkspaceOption = None, json: JsonOption = False) -> 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
+    doctor.register(boards)
+    board_commands.register(boards)
     app.add_typer(boards, name="boards")
     app.add_typer(meters, name="meters")
+    modes.register(app)

@@ -1,0 +1,147 @@
+"""Power modes by hand: what boards have, setting one with proof, and back."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from farm.drivers.agent import SshBoardAgent
+from farm.drivers.power_modes.aliases import resolve_mode
+from farm.errors import BoardError, LinkLostError, PowerModeError, UnsupportedPowerModeError
+from farm.interfaces.power_controller import PowerController
+from farm.model.board import Board
+from farm.model.power_mode import AppliedPowerMode, ClockPolicy, PowerModeState, PowerModeTable
+from farm.model.record import Record
+from farm.pipeline.boards.notes import note_path, read_note, write_note
+from farm.pipeline.boards.reach import (
+    Answer,
+    agent_on,
+    context_of,
+    controller_of,
+    leased,
+    on_each,
+)
+from farm.pipeline.lab import Lab
+
+ALIASES = ("maxn", "maxp", "maxq")
+_KIND = "mode"
+
+
+class BoardModes(Record):
+    """One board's table; `aliases`: word -> the mode it means there.
+
+    `current` is None where the board names none or does not tell; `problem` says why.
+    """
+
+    board: str
+    table: PowerModeTable
+    current: PowerModeState | None = None
+    aliases: Mapping[str, str] = {}
+    problem: str = ""
+
+
+class RememberedMode(Record):
+    """results/boards/<board>.mode.json: what was before the last `farm modes set`."""
+
+    board: str
+    time: datetime
+    asked: str
+    clocks: ClockPolicy
+    before: PowerModeState
+
+
+async def list_modes(lab: Lab, boards: Sequence[Board]) -> list[Answer[BoardModes]]:
+    """Every board's own table, its present mode, and what the aliases mean there."""
+    context = context_of(lab)
+
+    async def ask(board: Board) -> BoardModes:
+        async with agent_on(board, context) as agent:
+            controller = controller_of(lab, board, agent)
+            table = await controller.modes()
+            current, problem = await _current(controller)
+        aliases = _aliases(table, current)
+        return BoardModes(
+            board=board.name, table=table, current=current, aliases=aliases, problem=problem
+        )
+
+    return await on_each(boards, ask)
+
+
+async def set_mode(
+    lab: Lab, boards: Sequence[Board], asked: str, clocks: ClockPolicy
+) -> list[Answer[AppliedPowerMode]]:
+    """Set a mode on boards that no run works on, and prove it. What was before is noted first.
+
+    An answer's error may be PowerModeError: read back differently, or a reboot is needed.
+    """
+    context = context_of(lab)
+
+    async def change(board: Board) -> AppliedPowerMode:
+        async with agent_on(board, context) as agent, leased(agent, "modes"):
+            controller = controller_of(lab, board, agent)
+            await _remember(lab, board, controller, asked, clocks)
+            return await controller.apply(asked, clocks)
+
+    return await on_each(boards, change)
+
+
+async def restore_mode(lab: Lab, boards: Sequence[Board]) -> list[Answer[PowerModeState]]:
+    """Put each board back to what it was before the last `set_mode`; what it is then."""
+    context = context_of(lab)
+
+    async def put_back(board: Board) -> PowerModeState:
+        path = note_path(lab, board.name, _KIND)
+        noted = read_note(path, RememberedMode)
+        if noted is None:
+            raise PowerModeError(
+                "restore power mode",
+                f"nothing is remembered: there is no {path}",
+                remedy="`farm modes set MODE` sets one, and remembers what was before.",
+            )
+        async with agent_on(board, context) as agent, leased(agent, "modes"):
+            state = await _restored(lab, board, agent, noted)
+        path.unlink(missing_ok=True)
+        return state
+
+    return await on_each(boards, put_back)
+
+
+async def _restored(
+    lab: Lab, board: Board, agent: SshBoardAgent, noted: RememberedMode
+) -> PowerModeState:
+    controller = controller_of(lab, board, agent)
+    await controller.restore(noted.before)
+    return await controller.current()
+
+
+async def _remember(
+    lab: Lab, board: Board, controller: PowerController, asked: str, clocks: ClockPolicy
+) -> None:
+    """Durably, before anything changes. A board in no mode has none to go back to."""
+    current, _ = await _current(controller)
+    if current is None:
+        return
+    note = RememberedMode(
+        board=board.name, time=datetime.now(UTC), asked=asked, clocks=clocks, before=current
+    )
+    write_note(note_path(lab, board.name, _KIND), note)
+
+
+async def _current(controller: PowerController) -> tuple[PowerModeState | None, str]:
+    try:
+        return await controller.current(), ""
+    except LinkLostError:
+        raise
+    except BoardError as error:
+        return None, str(error)
+
+
+def _aliases(table: PowerModeTable, current: PowerModeState | None) -> dict[str, str]:
+    if len(table.modes) == 1:
+        return dict.fromkeys(ALIASES, table.modes[0].name)
+    state = current or PowerModeState(name="")
+    found: dict[str, str] = {}
+    for word in ALIASES:
+        try:
+            found[word] = resolve_mode(word, table, state).name
+        except UnsupportedPowerModeError:
+            continue
+    return found

@@ -1,0 +1,57 @@
+"""Which commands farm runs as root on a board, by its profile's power controller.
+
+A pattern of sudoers' ``*`` fits blanks too: ``nvpmodel -m *`` would let ``-m 0 -f FILE`` through,
+and with a file of one's own nvpmodel writes anything anywhere. So numbers are spelled out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from farm.drivers.power_modes.nvpmodel import STORE
+from farm.model.profile import BoardProfile
+
+
+@dataclass(frozen=True, slots=True)
+class RootCommand:
+    """One command.
+
+    `path` and `arguments` as they stand in sudoers ("" for none); `sample` is an argv that
+    the pattern lets through; `is_harmless`: running the sample changes nothing.
+    """
+
+    path: str
+    arguments: str
+    sample: tuple[str, ...]
+    is_harmless: bool = False
+
+    @property
+    def text(self) -> str:
+        """As sudoers wants it."""
+        return f"{self.path} {self.arguments or chr(34) * 2}"
+
+
+NVPMODEL, CLOCKS = "/usr/sbin/nvpmodel", "/usr/bin/jetson_clocks"
+"""Where L4T puts its tools, R28.2 to R39."""
+
+_NVPMODEL = (
+    RootCommand(NVPMODEL, "-m [0-9]", ("nvpmodel", "-m", "0")),
+    RootCommand(NVPMODEL, "-m [0-9][0-9]", ("nvpmodel", "-m", "10")),
+    RootCommand(NVPMODEL, "-q --verbose", ("nvpmodel", "-q", "--verbose"), is_harmless=True),
+    RootCommand(CLOCKS, "", ("jetson_clocks",)),
+    RootCommand(CLOCKS, "--show", ("jetson_clocks", "--show"), is_harmless=True),
+    RootCommand(CLOCKS, f"--store {STORE}", ("jetson_clocks", "--store", STORE)),
+    RootCommand(CLOCKS, f"--restore {STORE}", ("jetson_clocks", "--restore", STORE)),
+    RootCommand(CLOCKS, "--restore", ("jetson_clocks", "--restore")),
+)
+_BY_CONTROLLER = {"nvpmodel": _NVPMODEL, "fixed": ()}
+
+REBOOT = (
+    RootCommand("/sbin/reboot", "", ("reboot",)),
+    RootCommand("/bin/systemctl", "reboot", ("systemctl", "reboot")),
+)
+"""For `farm boards reboot` and modes that need one; either is enough."""
+
+
+def root_commands(profile: BoardProfile, *, with_reboot: bool = False) -> Sequence[RootCommand]:
+    """What the board must allow without a password; () where nothing is set as root."""
+    return (*_BY_CONTROLLER.get(profile.power_controller, ()), *(REBOOT if with_reboot else ()))
