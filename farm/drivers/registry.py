@@ -31,7 +31,9 @@ TRANSPORTS = {
     "fabric": "farm.drivers.transports.fabric:FabricTransport",
 }
 POWER_CONTROLLERS = {
+    "cpufreq": "farm.drivers.power_modes.cpufreq:CpufreqPowerController",
     "fixed": "farm.drivers.power_modes.fixed:FixedPowerController",
+    "nvidia-smi": "farm.drivers.power_modes.nvidia_smi:NvidiaSmiPowerController",
     "nvpmodel": "farm.drivers.power_modes.nvpmodel:NvpmodelPowerController",
 }
 METERS = {"shelly": "farm.drivers.meters.shelly:ShellyMeter"}
