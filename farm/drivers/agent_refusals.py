@@ -26,7 +26,8 @@ def refusal(op: str, value: object) -> BoardError:
         return LeaseHeldError(
             op,
             text,
-            remedy="wait until that run ends or stop it with `farm stop`; if its process is gone, `farm resume` goes on with it",
+            remedy="wait until that run ends or stop it with `farm stop`; if its process is "
+            "gone, `farm resume` goes on with it",
         )
     if kind == "no_space":
         return TransferError(
