@@ -5,19 +5,18 @@ The blocking work is done in a thread, which is given up by closing its socket.
 
 import asyncio
 import hashlib
-import io
 import logging
 import socket
 from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 
 import fabric
 import paramiko
 
 from farm.drivers.transports.board_threads import BoardThreads
 from farm.drivers.transports.fabric_connection import FabricConnection, WatchedSocket
+from farm.drivers.transports.fabric_login import Login, login_keys
 from farm.drivers.transports.paramiko_errors import (
     PARAMIKO_FAULTS,
     explain_login,
@@ -31,21 +30,13 @@ from farm.drivers.transports.ssh_errors import (
     revoked_host_key,
     unknown_host_key,
 )
-from farm.errors import AuthError, FarmError
+from farm.errors import FarmError
 from farm.model.board import Board, ConnectionLimits
 
 KEY_EXCHANGE = ("curve25519-sha256@libssh.org", "ecdh-sha2-nistp256")
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr")
 """Put first, the rest is kept for old boards. As in the asyncssh driver, but paramiko has no
 ChaCha20."""
-
-_KEY_CLASSES: dict[str, type[paramiko.PKey]] = {
-    "ssh-ed25519": paramiko.Ed25519Key,
-    "ssh-rsa": paramiko.RSAKey,
-    "ecdsa-sha2-nistp256": paramiko.ECDSAKey,
-    "ecdsa-sha2-nistp384": paramiko.ECDSAKey,
-    "ecdsa-sha2-nistp521": paramiko.ECDSAKey,
-}
 
 _log = logging.getLogger("paramiko")
 if _log.level == logging.NOTSET:
@@ -62,7 +53,7 @@ async def dial(board: Board, context: SshContext, password: str | None) -> Fabri
     limits = context.limits
     threads = BoardThreads(board.name, (*PARAMIKO_FAULTS, FarmError))
     has_key = password is None or board.identity_file is not None
-    keys = _paramiko_keys(board, context) if has_key else ()
+    keys = login_keys(board, context) if has_key else ()
     call = _Call(board, limits, context.trusted_keys(board), keys, password)
     calling = threads.start("connect", call.make)
     try:
@@ -80,29 +71,11 @@ async def dial(board: Board, context: SshContext, password: str | None) -> Fabri
     return FabricConnection(board.name, connection, wire, threads, limits)
 
 
-def _paramiko_keys(board: Board, context: SshContext) -> tuple[paramiko.PKey, ...]:
-    found = []
-    for key in context.login_keys(board):
-        kind = _KEY_CLASSES.get(key.get_algorithm())
-        if kind is not None:
-            text = key.export_private_key("openssh").decode()
-            found.append(kind.from_private_key(io.StringIO(text)))
-    if not found:
-        raise AuthError(
-            "connect",
-            "paramiko knows no private key of this kind",
-            board=board.name,
-            remedy="Use an ed25519 key, or transport: asyncssh",
-        )
-    return tuple(found)
-
-
 class _Call(paramiko.MissingHostKeyPolicy):
     """One try to connect, made in a thread and given up from the event loop.
 
     Attributes:
         wire: the socket, once there is a TCP connection.
-        methods: login methods that the board offered when it refused ours.
     """
 
     def __init__(
@@ -114,11 +87,15 @@ class _Call(paramiko.MissingHostKeyPolicy):
         password: str | None,
     ) -> None:
         self._board, self._limits, self._trusted = board, limits, trusted
-        self._keys, self._password = keys, password
+        self._login = Login(board.user, keys, password)
         self.wire: WatchedSocket | None = None
-        self.methods: tuple[str, ...] = ()
         self._transport: paramiko.Transport | None = None
         self._is_trusted = self._is_given_up = False
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Login methods that the board offered when it refused ours."""
+        return self._login.methods
 
     @property
     def stage(self) -> Stage:
@@ -234,24 +211,8 @@ class _Call(paramiko.MissingHostKeyPolicy):
         raise unknown_host_key(self._board, seen, file)
 
     def authenticate(self, transport: paramiko.Transport) -> None:
-        """Log in by the keys, then by the password. Raises PARAMIKO_FAULTS."""
-        user = self._board.user
-        attempts = [partial(transport.auth_publickey, user, key) for key in self._keys]
-        if self._password is not None:
-            attempts.append(partial(transport.auth_password, user, self._password))
-        refusal: paramiko.AuthenticationException | None = None
-        for attempt in attempts:
-            try:
-                attempt()
-            except paramiko.AuthenticationException as exc:
-                if not transport.is_active():  # paramiko calls that, too, a failed login
-                    raise refusal or ConnectionResetError() from exc
-                refusal = exc
-                if isinstance(exc, paramiko.BadAuthenticationType):
-                    self.methods = tuple(exc.allowed_types)
-            if transport.is_authenticated():
-                return
-        raise refusal or paramiko.AuthenticationException("it asks for a further method")
+        """Log in. Raises PARAMIKO_FAULTS."""
+        self._login.log_in(transport)
 
 
 def _first(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ def explain_login(
     """
     if isinstance(exc, paramiko.AuthenticationException):
         return ssh_errors.refused_login(board, str(exc), methods)
-    if isinstance(exc, IncompatiblePeer):
+    if isinstance(exc, IncompatiblePeer) and "version" not in str(exc):
         is_host_key = "host key" in str(exc)
         remedy = _OLD_BOARD_REMEDY if is_host_key else "Try transport: asyncssh, which knows more"
         return ssh_errors.no_common_algorithm(board, str(exc), remedy)

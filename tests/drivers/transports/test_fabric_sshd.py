@@ -1,7 +1,6 @@
 """The transport suite on fabric, against OpenSSH's sshd; peers that freeze, threads that end."""
 
 import asyncio
-import threading
 from contextlib import AbstractAsyncContextManager
 from signal import SIGCONT, SIGSTOP
 
@@ -15,7 +14,7 @@ from farm.testing.transport_contract import (
     TransportRig,
 )
 from farm.testing.transport_rig import demand_error, eventually, soon, text_of
-from tests.drivers.transports.fabric_rigs import fabric_sshd_rig
+from tests.drivers.transports.fabric_rigs import fabric_sshd_rig, no_thread_is_left, threads_of
 from tests.drivers.transports.rigs import need, through
 from tests.servers.ssh_keys import make_key, write_known_hosts
 from tests.servers.sshd import OLD_ALGORITHMS
@@ -47,22 +46,6 @@ class TestFabricFish(CommandTests, FileTests):
         return fabric_sshd_rig(through(need("fish")))
 
 
-def threads_of(board: str) -> list[str]:
-    """Threads at work for a board, and paramiko's own ones."""
-    return [
-        each.name
-        for each in threading.enumerate()
-        if each.name.startswith(f"farm-{board}-") or "paramiko" in type(each).__module__
-    ]
-
-
-async def no_thread_is_left(board: str = "board") -> None:
-    async def are_gone() -> bool:
-        return not threads_of(board)
-
-    await eventually(are_gone, f"no threads, there are {threads_of(board)}")
-
-
 async def test_idle_connection_has_one_thread_and_a_closed_one_none() -> None:
     async with fabric_sshd_rig() as rig:
         await no_thread_is_left()
@@ -73,7 +56,7 @@ async def test_idle_connection_has_one_thread_and_a_closed_one_none() -> None:
         await soon(stream.close())
 
         async def is_idle() -> bool:
-            return len(threads_of("board")) == 1  # paramiko's
+            return len(threads_of()) == 1  # paramiko's
 
         await eventually(is_idle, "one thread")
         await soon(transport.close())
@@ -91,10 +74,10 @@ async def test_threads_at_work_are_bounded() -> None:
         ]
 
         async def are_many() -> bool:
-            return sum(name.endswith("-read") for name in threads_of("board")) == 8
+            return sum(name.endswith("-read") for name in threads_of()) == 8
 
         await eventually(are_many, "eight reading threads")
-        assert len(threads_of("board")) <= 2 * 8 + 2
+        assert len(threads_of()) <= 2 * 8 + 2
         (rig.folder / "scratch" / "go").touch()
         await soon(asyncio.gather(*running))
         await soon(transport.close())
@@ -151,17 +134,6 @@ async def test_idle_connection_is_kept_by_its_answers() -> None:
         await asyncio.sleep(5)
         assert await text_of(transport, "echo on") == "on\n"
         await transport.close()
-
-
-async def test_login_that_freezes_ends_and_leaves_no_thread() -> None:
-    async with fabric_sshd_rig() as rig:
-        transport = await rig.transport().connect()
-        await transport.close()
-        connecting = asyncio.create_task(rig.transport().connect())
-        await asyncio.sleep(0)
-        connecting.cancel()
-        await asyncio.gather(connecting, return_exceptions=True)
-        await no_thread_is_left()
 
 
 async def test_board_that_only_has_ssh_rsa_is_told_to_use_asyncssh() -> None:
