@@ -52,7 +52,7 @@ def conf_files(jetson: SimulatedJetson, table: ModeTable) -> dict[str, str]:
             own = parameter.paths.get(argument + "_KNEXT", path) if is_new else path
             if parameter.kind == "CLOCK" and "FREQ_TABLE" not in parameter.paths:
                 files[own] = str(top_hz(jetson.facts, table, parameter.name, argument))
-            elif argument.endswith("_PG_MASK") or parameter.kind == "HWMON":
+            elif parameter.kind != "CLOCK" and not argument.startswith(("CORE_", "GPU_PWR")):
                 files[own] = "0"
     return files
 

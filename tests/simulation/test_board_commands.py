@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,42 +9,10 @@ import pytest
 
 from farm.model.board import Board
 from farm.simulation.board_root import boot_files, build_board_root
+from tests.simulation.board_shell import BoardShell
 from tests.simulation.lab_client import PROFILES
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
-
-
-class BoardShell:
-    """Runs commands with a board's environment, without a server."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self._environment = {
-            "HOME": f"{root}/home",
-            "PATH": f"{root}/bin:/usr/bin:/bin",
-            "FARM_ROOT": str(root),
-        }
-
-    def __call__(self, command: str) -> str:
-        """Stdout of the command."""
-        return self.full(command).stdout
-
-    def full(self, command: str) -> "subprocess.CompletedProcess[str]":
-        """The completed command."""
-        return subprocess.run(
-            ["/bin/sh", "-c", command],
-            cwd=self.root / "home",
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-    def file(self, path: str) -> str:
-        """The text of a file of the board."""
-        return (self.root / path).read_text().strip()
 
 
 @pytest.fixture

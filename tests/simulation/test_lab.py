@@ -285,7 +285,9 @@ def test_wrong_entries_are_refused(make_board: Callable[..., Board], tmp_path: P
         check(make_board("b", host="example.org", port=22))
     with pytest.raises(ConfigError, match="'none' has no simulation section"):
         check(make_board("b", "none"))
-    with pytest.raises(ConfigError, match="no simulated Jetson 'xavier'; there are agx-orin-32gb, .*, tx2, "):
+    with pytest.raises(
+        ConfigError, match=r"no simulated Jetson 'xavier'; there are agx-orin-32gb, .*, tx2, "
+    ):
         check(make_board("b", "odd"))
 
 

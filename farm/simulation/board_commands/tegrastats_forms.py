@@ -171,7 +171,7 @@ _ORIN_R35 = Form(  # Orin NX; there is no capture of root there: as on AGX Orin
     memory="RAM 998/15389MB (lfb 3313x4MB) SWAP 0/7694MB (cached 0MB)",
     root="EMC_FREQ {emc}%@{emc_mhz} GR3D_FREQ {gpu}%@{gpu_mhz} GR3D2_FREQ {gpu}%@{gpu_mhz} "
     "NVJPG1 729 VIC_FREQ 729 APE 233",
-    user="EMC_FREQ 0% GR3D_FREQ {gpu}% GR3D2_FREQ 0%@0",
+    user="EMC_FREQ 0% GR3D_FREQ 0% GR3D2_FREQ 0%@0",
     sensors=_R35_SENSORS,
     rails=_input_rails("1-0040"),
     has_user_rails=False,
@@ -183,7 +183,11 @@ _AGX_RAILS = (
 )
 _AGX_ORIN_R35 = _ORIN_R35._replace(
     memory="RAM 1205/30623MB (lfb 6429x4MB) SWAP 0/15311MB (cached 0MB)",
-    sensors=(*_R35_SENSORS, Sensor("Tdiode", -11)),
+    sensors=(
+        *_R35_SENSORS[:2],
+        Sensor("Tdiode", -11),
+        *(sensor for sensor in _R35_SENSORS[2:] if sensor.name != "tj"),
+    ),
     rails=(
         *_AGX_RAILS,
         Rail("NC", 0.0, 0.0, "1-0041"),
@@ -200,7 +204,7 @@ _ORIN_NANO_R36 = Form(
     memory="RAM 3452/7620MB (lfb 25x4MB) SWAP 1518/16384MB (cached 174MB)",
     root="EMC_FREQ {emc}%@{emc_mhz} GR3D_FREQ {gpu}%@[{gpu_mhz}] NVDEC off NVJPG off "
     "NVJPG1 off VIC off OFA off APE 200",
-    user="GR3D_FREQ {gpu}%",
+    user="GR3D_FREQ 0%",
     sensors=_R36_SENSORS,
     rails=_input_rails("1-0040"),
 )
@@ -208,7 +212,7 @@ _AGX_ORIN_R39 = Form(
     memory="RAM 4714/62878MB (lfb 7x4MB) SWAP 0/2048MB (cached 0MB)",
     root="EMC_FREQ {emc}%@{emc_mhz} GR3D_FREQ {gpu}%@[{gpu_mhz},{gpu_mhz}] NVENC0 off "
     "NVDEC0 off NVJPG0 off NVJPG1 off VIC off OFA off NVDLA0 off NVDLA1 off PVA0_FREQ off APE 174",
-    user="GR3D_FREQ {gpu}%",  # no capture: as on R36
+    user="GR3D_FREQ 0%",  # no capture: as on R36
     sensors=tuple(s._replace(is_gated=s.name == "gpu") for s in _R36_SENSORS),
     rails=_AGX_RAILS,
     has_gated_gpu=True,
