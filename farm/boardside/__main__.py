@@ -14,28 +14,10 @@ def main(argv):
         import agent
 
         agent.serve(work, root, pyz)
-        return 0
-    return receive(work, root, pyz)
+    else:
+        import intake
 
-
-def receive(work, root, pyz):
-    """Store a tar stream from stdin; one JSON line tells how it went."""
-    import blobs
-    from place import Place
-    from wire import RequestError, as_request_error, line
-
-    place = Place(work, root, pyz)
-    try:
-        place.make()
-        with os.fdopen(0, "rb", closefd=False) as stream:
-            count, total = blobs.receive(place, stream)
-        answer = {"farm": "received", "ok": True, "files": count, "bytes": total}
-    except RequestError as error:
-        answer = {"farm": "received", "ok": False, "error": error.as_answer()}
-    except OSError as error:
-        error = as_request_error(error).as_answer()
-        answer = {"farm": "received", "ok": False, "error": error}
-    os.write(1, line(answer))
+        intake.main(os.path.abspath(os.path.expanduser(work)), root)
     return 0
 
 

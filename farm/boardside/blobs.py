@@ -1,9 +1,9 @@
 """Payloads on this board: files by content (`blobs/`), and folders made of them (`payloads/`).
 
-A stored file gets one fixed time of change and no write permission. Whoever writes into it
-through a payload's folder (root can) changes that time, so each start sees, for one lstat a
-file, that a payload is what was sent. After a reboot the hashes are computed again, once:
-that is cheaper than an fsync for each of some hundred files, and sees more.
+A stored file gets a time of change that only we give (stamps.py) and no write permission.
+Whoever writes into it through a payload's folder (root can) changes that time, so each start
+sees, for one lstat a file, that a payload is what was sent. After a reboot the hashes are
+computed again, once: that is cheaper than an fsync for each of some hundred files, and sees more.
 """
 
 import hashlib
@@ -12,31 +12,11 @@ import stat
 
 from place import checked_digest, inside
 from removal import remove_tree
-from wire import (
-    NO_SPACE,
-    RequestError,
-    as_request_error,
-    compact,
-    read_json,
-    write_all,
-    write_file,
-)
+from stamps import EXECUTABLE, PLAIN, is_untouched, seal, stamp_of
+from wire import NO_SPACE, RequestError, as_request_error, compact, read_json, write_file
 
-STAMP_NS = 10**18  # 2001-09-09: no clock of ours will say so again
 PIECE = 256 * 1024
-
-
-PLAIN, EXECUTABLE = stat.S_IFREG | 0o444, stat.S_IFREG | 0o555
 ALIAS_DIGITS = 12
-
-
-def is_untouched(path, mode):
-    """Whether a stored file is as it was stored, by its time of change and mode."""
-    try:
-        about = os.lstat(path)
-    except OSError:
-        return False
-    return about.st_mtime_ns == STAMP_NS and about.st_mode == mode
 
 
 def sha256_of(path):
@@ -115,11 +95,8 @@ class Payloads:
         if self.is_complete(digest):
             return
         folder, marker = self._folder(digest)
-        bad = [
-            sha
-            for sha in sorted({checked_digest(file.get("sha256")) for file in files})
-            if sha256_of(self._blob(sha)) != sha
-        ]
+        hashes = sorted({checked_digest(file.get("sha256")) for file in files})
+        bad = [sha for sha in hashes if not self._is_proven(sha)]
         if bad:
             for sha in bad:
                 self._forget(sha)
@@ -129,8 +106,9 @@ class Payloads:
         try:
             remove_tree(folder)
             os.makedirs(temporary)
+            made = {temporary}
             for file in files:
-                self._place_file(temporary, file)
+                self._place_file(temporary, file, made)
             _seal_folders(temporary)
             os.rename(temporary, folder)
             self._mark(marker, files)
@@ -140,14 +118,33 @@ class Payloads:
             if os.path.isdir(temporary):
                 remove_tree(temporary)
 
-    def _place_file(self, folder, file):
+    def _is_proven(self, sha):
+        """Whether a stored file is what its name says: hashed in this boot, or else now."""
+        path, stamp = self._blob(sha), self._stamp()
+        if is_untouched(path, PLAIN, stamp):
+            return True
+        if sha256_of(path) != sha:
+            return False
+        try:
+            seal(path, stamp, stat.S_IMODE(PLAIN))
+        except OSError as error:
+            raise as_request_error(error)
+        return True
+
+    def _stamp(self):
+        return stamp_of(self._place.boot_id())
+
+    def _place_file(self, folder, file, made):
         target = folder + "/" + inside(file.get("path"))
-        os.makedirs(os.path.dirname(target), exist_ok=True)
+        above = os.path.dirname(target)
+        if above not in made:
+            os.makedirs(above, exist_ok=True)
+            made.add(above)
         source = self._blob(file["sha256"])
         if file.get("is_executable"):
             # The mode belongs to the inode: the same content may be needed in both modes.
-            if not is_untouched(source + ".x", EXECUTABLE):
-                _store_copy(source, source + ".x", 0o555)
+            if not is_untouched(source + ".x", EXECUTABLE, self._stamp()):
+                _store_copy(source, source + ".x", 0o555, self._stamp())
             source += ".x"
         try:
             os.link(source, target)
@@ -156,7 +153,8 @@ class Payloads:
         except OSError as error:  # a file system without hard links, or with all of them used
             if error.errno in NO_SPACE:
                 raise
-            _store_copy(source, target, stat.S_IMODE(os.stat(source).st_mode))
+            mode = stat.S_IMODE(os.stat(source).st_mode)
+            _store_copy(source, target, mode, self._stamp())
 
     def _folder(self, digest):
         folder = self._place.payloads + "/" + checked_digest(digest)
@@ -202,65 +200,10 @@ def _seal_folders(top):
         os.chmod(base, 0o555)
 
 
-def _seal(path, mode):
-    os.chmod(path, mode)
-    os.utime(path, ns=(STAMP_NS, STAMP_NS))
-
-
-def _store_copy(source, target, mode):
+def _store_copy(source, target, mode, stamp):
     temporary = "{}.{}.tmp".format(target, os.getpid())
     with open(source, "rb") as given, open(temporary, "wb") as taken:
         for data in iter(lambda: given.read(PIECE), b""):
             taken.write(data)
-    _seal(temporary, mode)
+    seal(temporary, stamp, mode)
     os.rename(temporary, target)
-
-
-def receive(place, stream):
-    """Store the files of a tar stream, each named by its SHA-256: (number, bytes).
-
-    Raises RequestError: `hash` when a file is not what its name says, `no_space`, `io`.
-    """
-    import tarfile  # here: the agent itself stays small, each fork copies its page tables
-
-    count, total, wrong = 0, 0, []
-    try:
-        with tarfile.open(fileobj=stream, mode="r|") as tar:
-            for member in tar:
-                sha256 = checked_digest(member.name)
-                if not member.isreg():
-                    raise RequestError("bad_request", "no regular file: " + sha256)
-                if _store(place, sha256, tar.extractfile(member)):
-                    count, total = count + 1, total + member.size
-                else:
-                    wrong.append(sha256)
-    except tarfile.TarError as error:
-        raise RequestError("io", "the stream is damaged: {}".format(error))
-    except OSError as error:
-        raise as_request_error(error)
-    if wrong:
-        text = "{} files are not what was announced".format(len(wrong))
-        raise RequestError("hash", text, missing=wrong)
-    return count, total
-
-
-def _store(place, sha256, source):
-    """Write one file under a temporary name; keep it only if its hash fits."""
-    temporary = "{}/{}.{}.tmp".format(place.blobs, sha256, os.getpid())
-    digest = hashlib.sha256()
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        try:
-            for data in iter(lambda: source.read(PIECE), b""):
-                digest.update(data)
-                write_all(fd, data)
-        finally:
-            os.close(fd)
-        if digest.hexdigest() != sha256:
-            return False
-        _seal(temporary, 0o444)
-        os.rename(temporary, place.blobs + "/" + sha256)
-        return True
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)

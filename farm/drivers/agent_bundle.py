@@ -107,8 +107,16 @@ def serve_argv(board: Board) -> list[str]:
 
 def receive_argv(board: Board, pyz: str, work_dir: str) -> list[str]:
     """The command that takes payload files from its stdin as a tar stream."""
-    return [board.python, *_FLAGS, pyz, "receive", work_dir, board.root_prefix]
+    return [board.python, *_FLAGS, "-c", _RECEIVE, pyz, "receive", work_dir, board.root_prefix]
 
+
+# The same as running the bundle, without the modules that Python needs to run a zip file.
+_RECEIVE = """
+import sys
+sys.path[:] = [sys.argv[1]] + [p for p in sys.path if p]
+import intake
+intake.main(*sys.argv[3:])
+"""
 
 # -u: nothing of ours waits in a buffer; -E -s -S: the user's PYTHON* settings and packages
 # are not ours, and not looking for them starts quicker. Python 2.7 knows them all.

@@ -1,18 +1,16 @@
 """Payloads to the board: what it lacks goes as one tar stream, the rest is by hard link there."""
 
 import asyncio
-import io
 import json
-import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from farm.drivers.agent_channel import AgentChannel
 from farm.drivers.agent_refusals import refusal
+from farm.drivers.agent_tar import TarFeed, tar_of
 from farm.errors import LinkLostError, TransferError
 from farm.interfaces.transport import Stream, Transport
 from farm.model.payload import Payload, PayloadFile
 
-PIECE = 1024 * 1024
 SLOWEST_BYTES_S = 500_000.0
 """Time limits grow with the size: a board on bad Wi-Fi, or one hashing onto an SD card."""
 PATIENCE_S = 60.0
@@ -79,7 +77,8 @@ class PayloadPusher:
         )
         try:
             async with asyncio.timeout(patience_s):
-                await _write(stream, tar_pieces(payload, missing), reply)
+                async with tar_of(payload, missing) as feed:
+                    await _write(stream, feed, reply)
                 await reply.ended.wait()
         except TimeoutError as error:
             raise TransferError(_STEP, f"not done within {patience_s:.0f} s") from error
@@ -125,10 +124,10 @@ def _object(line: bytes) -> Mapping[str, object]:
     return message if isinstance(message, dict) else {}
 
 
-async def _write(stream: Stream, pieces: Iterator[bytes], reply: _Reply) -> None:
+async def _write(stream: Stream, feed: TarFeed, reply: _Reply) -> None:
     """Write until done, or until the board has said that it wants no more."""
     try:
-        while piece := await asyncio.to_thread(next, pieces, b""):
+        async for piece in feed.follow():
             if reply.ended.is_set():
                 return
             stream.write(piece)
@@ -137,38 +136,3 @@ async def _write(stream: Stream, pieces: Iterator[bytes], reply: _Reply) -> None
     except LinkLostError:
         if not reply.ended.is_set():
             raise
-
-
-def tar_pieces(payload: Payload, files: Sequence[PayloadFile]) -> Iterator[bytes]:
-    """A tar stream of the files, each named by its SHA-256, in pieces of about 1 MB.
-
-    Raises TransferError when a file is not as long as when the payload was read.
-    """
-    buffer = io.BytesIO()
-    for file in files:
-        entry = tarfile.TarInfo(file.sha256)
-        entry.size = file.size
-        buffer.write(entry.tobuf(tarfile.GNU_FORMAT))
-        for data in _contents(payload, file):
-            buffer.write(data)
-            if buffer.tell() >= PIECE:
-                yield buffer.getvalue()
-                buffer = io.BytesIO()
-        buffer.write(b"\0" * (-file.size % tarfile.BLOCKSIZE))
-    buffer.write(b"\0" * (2 * tarfile.BLOCKSIZE))
-    yield buffer.getvalue()
-
-
-def _contents(payload: Payload, file: PayloadFile) -> Iterator[bytes]:
-    left = file.size
-    try:
-        with (payload.folder / file.path).open("rb") as source:
-            while data := source.read(PIECE):
-                left -= len(data)
-                if left < 0:
-                    break
-                yield data
-    except OSError as error:
-        raise TransferError(_STEP, f"cannot read {file.path}: {error}") from error
-    if left:
-        raise TransferError(_STEP, f"{file.path} changed while it was sent")

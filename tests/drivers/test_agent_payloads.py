@@ -102,6 +102,30 @@ async def test_damage_is_seen_after_a_reboot(tmp_path: Path) -> None:
         assert marker["boot_id"] == "two"
 
 
+async def test_stored_file_of_an_earlier_boot_is_hashed_before_it_is_used_again(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "root/proc/sys/kernel/random"
+    root.mkdir(parents=True)
+    (root / "boot_id").write_text("one")
+    async with bench(tmp_path, root_prefix=str(tmp_path / "root")) as board:
+        await board.agent.ensure_payload(make_payload(tmp_path / "p", {"shared": "good"}))
+        await board.agent.close()
+        (blob,) = (board.work / "blobs").iterdir()
+        times = blob.stat()
+        blob.chmod(0o644)
+        blob.write_text("torn")
+        blob.chmod(0o444)
+        os.utime(blob, ns=(times.st_atime_ns, times.st_mtime_ns))
+        (root / "boot_id").write_text("two")
+        await board.open()
+        other = make_payload(tmp_path / "q", {"shared": "good", "own": "1"})
+        with pytest.raises(TransferError):
+            await board.agent.ensure_payload(other)
+        assert await board.agent.ensure_payload(other) is True
+        assert (board.work / "payloads" / other.digest / "shared").read_text() == "good"
+
+
 async def test_receive_refuses_what_is_no_tar(board: Bench) -> None:
     argv = board.agent._pusher._receive_argv if board.agent._pusher else ()
     for junk in (b"junk" * 1000, b""):
