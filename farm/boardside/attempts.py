@@ -6,12 +6,11 @@ import signal
 import stat
 import time
 
-import launch
 import processes
 import records
+from launch import STOP_MODE
 from place import boot_time, inside
 from removal import remove_tree
-from supervisor import Supervisor
 from wire import (
     RequestError,
     as_request_error,
@@ -60,40 +59,33 @@ def checked_job(request):
 class Attempts:
     """The attempts of one work folder. `payloads` tells where a payload lies, intact."""
 
-    def __init__(self, place, payloads):
+    def __init__(self, place, payloads, supervisors):
         self._place = place
         self._payloads = payloads
-        self._environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
+        self._supervisors = supervisors
 
     def start(self, request):
-        """Start a job unless its attempt exists: (its id, supervisor's pid and pipe or None).
-
-        The pipe brings the exit event as one line, and ends with the supervisor.
-        """
+        """Start a job unless its attempt exists: (its id, whether it was started now)."""
         job = checked_job(request)
         folder = self._place.attempt(job["attempt_id"])
         if os.path.isdir(folder):
-            return job["attempt_id"], None
+            return job["attempt_id"], False
         payload = self._payloads.intact(job["payload_digest"])
         try:
             os.mkdir(folder)
         except FileExistsError:
-            return job["attempt_id"], None
-        for glob in job["artifacts"]:
-            records.glob_pattern(glob)  # compiled here it stays in re's cache for the next, too
+            return job["attempt_id"], False
         try:
             environment = self._lay_out(folder, job, payload)
-            boot_id = self._place.boot_id()
-            begun = launch.fork_supervisor(
-                folder, lambda tell: Supervisor(folder, job, environment, boot_id).run(tell)
-            )
+            order = dict(job, params=None, environment=environment)
+            self._supervisors.begin(job["attempt_id"], folder, order)
         except OSError as error:
             remove_tree(folder)
             raise as_request_error(error)
-        return job["attempt_id"], begun
+        return job["attempt_id"], True
 
     def _lay_out(self, folder, job, payload):
-        """Write what the payload gets; its environment."""
+        """Write what the payload gets; what its environment gets beside the agent's."""
         about = dict(job, boot_id=self._place.boot_id(), t=boot_time())
         write_new(folder + "/job.json", ordered(about).encode("ascii"))
         write_new(folder + "/params.json", ordered(job["params"]).encode("ascii"))
@@ -105,9 +97,8 @@ class Attempts:
         for name in os.listdir(payload):
             os.symlink(source + name, target + name)
         helpers = self._place.helpers()
-        environment = dict(self._environment)
-        environment.update(job["environment"])
-        inherited = environment.get("PYTHONPATH")
+        environment = dict(job["environment"])
+        inherited = environment.get("PYTHONPATH", os.environ.get("PYTHONPATH"))
         environment["PYTHONPATH"] = helpers + (":" + inherited if inherited else "")
         environment["FARM_PARAMS"] = folder + "/params.json"
         environment["FARM_EVENTS"] = folder + "/events.jsonl"
@@ -144,7 +135,7 @@ class Attempts:
         except OSError:
             return self._is_young(folder)
         try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
         finally:
@@ -172,11 +163,23 @@ class Attempts:
     def stop(self, attempt_id):
         """Ask the supervisor to end the payload."""
         folder = self._place.attempt(attempt_id)
-        who = read_json(folder + "/lock")
-        if who is not None and self.is_alive(folder):
-            if processes.start_ticks(who.get("pid")) == who.get("start"):
-                processes.kill_all([who["pid"]], signal.SIGUSR1)
+        if not os.path.exists(folder + "/exit.json") and self.is_alive(folder):
+            self._ask_to_stop(folder)
         return self.status(attempt_id)
+
+    def _ask_to_stop(self, folder):
+        """The lock's mode says which attempt the signal is for: the supervisor may be at the next.
+
+        It looks at it when a signal comes, and once it has written who it is. A mode can be
+        changed also when the disk is full.
+        """
+        try:
+            os.chmod(folder + "/lock", STOP_MODE)
+        except OSError as error:
+            raise as_request_error(error)
+        who = read_json(folder + "/lock")
+        if who is not None and processes.start_ticks(who.get("pid")) == who.get("start"):
+            processes.kill_all([who["pid"]], signal.SIGUSR1)
 
     def read_file(self, attempt_id, path, offset, limit):
         """A piece of one of the attempt's files: (data, size)."""

@@ -1,57 +1,69 @@
-"""Becoming: the supervisor from the agent, the payload from the supervisor, by fork."""
+"""Becoming: the supervisor from the agent, the payload from the supervisor."""
 
-import fcntl
 import gc
 import os
 import signal
+import subprocess
 import sys
+import time
 import traceback
 
 import processes
-from wire import compact, write_all
+
+STUCK_S = 10.0  # how long killed processes may take to vanish
+OOM_SCORE = b"500"
+STOP_MODE = 0o744  # of the lock of an attempt that is to be stopped
 
 
-def open_lock(folder):
-    """Open and hold `lock`: whoever holds it is the attempt's supervisor."""
-    fd = os.open(folder + "/lock", os.O_RDWR | os.O_CREAT, 0o644)
-    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return fd
+def fork_supervisor(body):
+    """Run `body(orders, said)` in a process of a session of its own that outlives us.
 
-
-def fork_supervisor(folder, body):
-    """Run `body(pipe)` in a process of its own session that outlives us.
-
-    One fork is enough: when the agent goes, init inherits the supervisor, and nothing
-    sends signals to a session of its own. Returns its pid and the other end of the pipe,
-    which ends with it.
+    Between it and us stands a guard: the kernel gives it what a killed supervisor leaves,
+    and it kills that. When the agent goes, init inherits both, and nothing sends signals to
+    their session. Returns the guard's pid, a pipe to the supervisor and one from it, which
+    ends with it. Raises OSError.
     """
-    lock = open_lock(folder)
-    ended, held = os.pipe()
+    orders, to_orders = os.pipe()
+    from_said, said = os.pipe()
     try:
         pid = os.fork()
     except OSError:
-        for fd in (ended, held, lock):
+        for fd in (orders, to_orders, from_said, said):
             os.close(fd)
         raise
     if pid:
-        os.close(held)
-        os.close(lock)
-        return pid, ended
+        os.close(orders)
+        os.close(said)
+        return pid, to_orders, from_said
     try:
         gc.disable()  # it would touch, and so copy, all pages that we share with the agent
         os.setsid()
-        _leave_agent({lock, held})
-        write_all(lock, compact(identity()).encode("ascii"))
-        body(held)
-    except BaseException:
-        _note_crash(folder)
+        _leave_agent({orders, said})
+        pid = os.fork()
+        if pid == 0:
+            body(orders, said)
+        else:
+            os.close(orders)
+            os.close(said)
+            _guard(pid)
     finally:
         os._exit(0)
 
 
-def identity():
-    """Who we are, so that a later agent signals us and nobody else."""
-    return {"pid": os.getpid(), "start": processes.start_ticks(os.getpid())}
+def _guard(supervisor):
+    """Wait for its end; kill what it left. Signals are for the supervisor, not for us."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
+    processes.become_subreaper()
+    os.waitpid(supervisor, 0)
+    give_up = time.monotonic() + STUCK_S
+    while time.monotonic() < give_up:
+        try:
+            os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        processes.kill_all(processes.descendants(os.getpid()), signal.SIGKILL)
+        time.sleep(0.002)
 
 
 def _leave_agent(kept):
@@ -68,13 +80,21 @@ def _leave_agent(kept):
                 continue
 
 
-def _note_crash(folder):
+def note_crash(folder):
     """A fault of ours: keep its trace beside the attempt, which is then `lost`."""
     try:
         with open(folder + "/supervisor.log", "w") as file:
             traceback.print_exc(file=file)
     except OSError:
         sys.exc_info()
+
+
+def programs(name, path):
+    """Where a program may be by PATH: what can be executed, or all when nothing can."""
+    if "/" in name:
+        return [name]
+    all_of_them = [(folder or ".") + "/" + name for folder in path.split(":")]
+    return [each for each in all_of_them if os.access(each, os.X_OK)] or all_of_them
 
 
 class Payload:
@@ -84,63 +104,68 @@ class Payload:
         self._argv, self._cwd, self._environment = argv, cwd, environment
         self.stdout, self._stdout_in = os.pipe()
         self.stderr, self._stderr_in = os.pipe()
-        self._fault, self._fault_in = os.pipe()  # closed by a successful exec
-        for fd in (self.stdout, self.stderr, self._fault):
+        for fd in (self.stdout, self.stderr):
             os.set_blocking(fd, False)
+        self.fault = ""  # why it could not be started
 
-    def fork(self):
-        """Start it; its pid."""
-        parent = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                self._become(parent)
-            except BaseException as error:
-                text = getattr(error, "strerror", None) or str(error)
-                write_all(self._fault_in, text.encode("utf-8", "replace"))
-            finally:
-                os._exit(127)
-        for fd in (self._stdout_in, self._stderr_in, self._fault_in):
-            os.close(fd)
-        return pid
+    def start(self):
+        """Start it; its pid, or 0 with a `fault`.
 
-    def start_fault(self):
-        """Why it could not be started, or '' when it was."""
+        No code of ours runs between fork and exec, so that Python may use vfork: forks
+        that copy what they write to cost more than all else here.
+        """
         try:
-            return os.read(self._fault, 4096).decode("utf-8", "replace")
-        except BlockingIOError:
-            return ""
+            with _oom_volunteer():
+                process = subprocess.Popen(
+                    self._argv,
+                    executable=program(self._argv[0], self._environment),
+                    stdout=self._stdout_in,
+                    stderr=self._stderr_in,
+                    cwd=self._cwd,
+                    env=self._environment,
+                    close_fds=False,  # all of ours close by themselves
+                    start_new_session=True,
+                )
+        except OSError as error:
+            self.fault = error.strerror or str(error)
+            return 0
         finally:
-            os.close(self._fault)
+            os.close(self._stdout_in)
+            os.close(self._stderr_in)
+        process.returncode = 0  # we wait for it, with all the others
+        return process.pid
 
-    def _become(self, parent):
-        os.setsid()
-        signal.set_wakeup_fd(-1)
-        for number in (
-            signal.SIGPIPE,
-            signal.SIGHUP,
-            signal.SIGINT,
-            signal.SIGTERM,
-            signal.SIGUSR1,
-            signal.SIGCHLD,
-        ):
-            signal.signal(number, signal.SIG_DFL)
-        processes.die_with_parent()
-        if os.getppid() != parent:
-            os._exit(127)
-        _volunteer_for_oom()
-        null = os.open("/dev/null", os.O_RDONLY)
-        for source, target in ((null, 0), (self._stdout_in, 1), (self._stderr_in, 2)):
-            os.dup2(source, target)
-        os.chdir(self._cwd)
-        os.execvpe(self._argv[0], self._argv, self._environment)
+    def close(self):
+        """Close the pipes."""
+        os.close(self.stdout)
+        os.close(self.stderr)
 
 
-def _volunteer_for_oom():
-    """The kernel's OOM killer should take the payload rather than us or sshd."""
-    try:
-        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
-        os.write(fd, b"500")
-        os.close(fd)
-    except OSError:  # a container without it
-        return
+def program(name, environment):
+    """Where PATH has a program, or its name."""
+    if "/" not in name:
+        for folder in environment.get("PATH", os.defpath).split(":"):
+            path = folder + "/" + name
+            if folder.startswith("/") and os.access(path, os.X_OK) and os.path.isfile(path):
+                return path
+    return name
+
+
+class _oom_volunteer:
+    """The kernel's OOM killer should take the payload rather than us or sshd.
+
+    What we start meanwhile inherits it. One may raise it, and lower it again to where it was.
+    """
+
+    def __enter__(self):
+        try:
+            self._fd = os.open("/proc/self/oom_score_adj", os.O_RDWR)
+            self._before = os.read(self._fd, 16)
+            os.write(self._fd, OOM_SCORE)
+        except OSError:  # a container without it
+            self._fd = -1
+
+    def __exit__(self, *_):
+        if self._fd >= 0:
+            os.write(self._fd, self._before)
+            os.close(self._fd)

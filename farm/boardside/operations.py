@@ -9,6 +9,7 @@ from commands import Command
 from lease import LeaseFile
 from place import boot_time
 from removal import remove_tree
+from standing import Supervisors
 from wire import RequestError, line, number_of, packed, read_json, text_of, texts_of
 
 READ_LIMIT = 1024 * 1024
@@ -22,7 +23,8 @@ class Operations:
         self._agent = agent
         self._place = agent.place
         self._payloads = Payloads(agent.place)
-        self._attempts = Attempts(agent.place, self._payloads)
+        supervisors = Supervisors(agent, agent.place.boot_id(), self._tell_end)
+        self._attempts = Attempts(agent.place, self._payloads, supervisors)
         self._lease = LeaseFile(agent.place)
         self._watched = set()  # attempts whose end will be told
         names = (
@@ -80,40 +82,30 @@ class Operations:
         return {"freed": self._payloads.clean(in_use)}
 
     def _start(self, request):
-        attempt_id, begun = self._attempts.start(request)
+        attempt_id, is_begun = self._attempts.start(request)
         removals = texts_of(request, "remove")
         if removals:
             self._agent.later(lambda: self._attempts.remove(removals))
-        if begun is None:
+        if not is_begun:
             return {"status": self._watched_status(attempt_id)}
-        pid, pipe = begun
         self._watched.add(attempt_id)
-        ending = Ending(self, attempt_id, pid, pipe)
-        self._agent.watch(pipe, ending.read)
         status = {"attempt_id": attempt_id, "phase": "running", "boot_id": self._place.boot_id()}
         return {"status": status}
 
-    def pass_on_end(self, attempt_id, event):
-        """Send the exit event, a line in the supervisor's own words."""
+    def _tell_end(self, attempt_id, event):
+        """Send the exit event; without one by what lies in the attempt's folder."""
         self._watched.discard(attempt_id)
+        if event is None:
+            event = line({"event": "exit", "attempt": self._attempts.status(attempt_id)})
         self._agent.send_line(event)
-
-    def tell_end(self, attempt_id):
-        """Send the exit event by what lies in the attempt's folder."""
-        status = self._attempts.status(attempt_id)
-        self.pass_on_end(attempt_id, line({"event": "exit", "attempt": status}))
-
-    def bury(self, pid, pipe):
-        """A supervisor ended: nothing of it is left with us."""
-        self._agent.forget(pipe)
-        os.waitpid(pid, 0)
 
     def _watched_status(self, attempt_id):
         """The status; when it runs, its end is told, also if another agent started it."""
         status = self._attempts.status(attempt_id)
         if status["phase"] == "running" and attempt_id not in self._watched:
             self._watched.add(attempt_id)
-            self._agent.add_ticker(Watcher(self, self._attempts, self._place, attempt_id))
+            watcher = Watcher(self._tell_end, self._attempts, self._place, attempt_id)
+            self._agent.add_ticker(watcher)
         return status
 
     def _status(self, request):
@@ -172,43 +164,21 @@ class Operations:
         return {"lease": self._lease.show()}
 
 
-class Ending:
-    """Waits for what the supervisor says last: the exit event; none when it was killed."""
-
-    def __init__(self, operations, attempt_id, pid, pipe):
-        self._operations, self._attempt_id = operations, attempt_id
-        self._pid, self._pipe = pid, pipe
-        self._said = bytearray()
-        self._is_told = False
-
-    def read(self):
-        """Take what came."""
-        data = os.read(self._pipe, PIECE)
-        self._said += data
-        if not self._is_told and data.endswith(b"\n"):
-            self._is_told = True
-            self._operations.pass_on_end(self._attempt_id, self._said)
-        if not data:
-            self._operations.bury(self._pid, self._pipe)
-            if not self._is_told:
-                self._operations.tell_end(self._attempt_id)
-
-
 class Watcher:
     """Notices the end of an attempt that an earlier agent started."""
 
     is_busy = False
 
-    def __init__(self, operations, attempts, place, attempt_id):
+    def __init__(self, tell, attempts, place, attempt_id):
         self.name = (attempt_id, None)
-        self._operations, self._attempts = operations, attempts
+        self._tell, self._attempts = tell, attempts
         self._folder = place.attempt(attempt_id)
 
     def tick(self):
         """Look; False at the end."""
         if self._attempts.is_alive(self._folder):
             return True
-        self._operations.tell_end(self.name[0])
+        self._tell(self.name[0], None)
         return False
 
 

@@ -19,6 +19,7 @@ class BoundedLog:
         self._room = limit // 2
         self._size = limit - limit // 2
         self._ring = None
+        self._written = 0  # bytes in the file
         self._seen = 0  # bytes that went to the ring
         self._lost = 0  # bytes that could not be written
 
@@ -41,12 +42,14 @@ class BoundedLog:
         self._lost += len(data)
 
     def _put(self, data):
-        before = os.fstat(self._fd).st_size
         try:
             write_all(self._fd, data)
         except OSError:
-            self._lost += len(data) - (os.fstat(self._fd).st_size - before)
+            size = os.fstat(self._fd).st_size
+            self._lost += len(data) - (size - self._written)
+            self._written = size
             raise
+        self._written += len(data)
 
     def _remember(self, data):
         if self._ring is None:
@@ -81,7 +84,9 @@ class BoundedLog:
             self._put(bytes(self._ring[: self._seen]))
             return
         at = self._seen % self._size
-        write_all(self._fd, MARKER.format(self._seen - self._size).encode("ascii"))
+        marker = MARKER.format(self._seen - self._size).encode("ascii")
+        write_all(self._fd, marker)
+        self._written += len(marker)
         self._put(bytes(self._ring[at:] + self._ring[:at]))
 
 

@@ -1,11 +1,9 @@
-"""Processes of this board through /proc, and the two prctl calls that keep a tree together."""
+"""Processes of this board through /proc, and the prctl call that keeps a tree together."""
 
 import os
-import signal
 
 from wire import read_whole
 
-PR_SET_PDEATHSIG = 1  # linux/prctl.h
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h; kernel 3.4
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -26,12 +24,6 @@ def load_prctl():
 def become_subreaper():
     """Orphans of our tree become our children. False where that is not possible."""
     return _prctl is not None and _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-
-
-def die_with_parent():
-    """The kernel kills us when our parent dies: a killed supervisor leaves no payload."""
-    if _prctl is not None:
-        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def stat_fields(pid):

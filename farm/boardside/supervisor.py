@@ -7,13 +7,12 @@ import time
 
 import processes
 import records
-from launch import Payload
+from launch import STOP_MODE, STUCK_S, Payload
 from output import BoundedLog
 from place import boot_time
-from wire import NO_SPACE, write_all
+from wire import NO_SPACE
 
 GRACE_S = 5.0  # between SIGTERM and SIGKILL
-STUCK_S = 10.0  # how long killed processes may take to vanish
 MEMORY_POLL_S = 0.2
 DRAIN_S = 5.0  # an escaped process may hold the pipe and write for ever
 SHUTDOWN_S = 0.2  # how long after the payload's SIGTERM our own may come at a shutdown
@@ -21,81 +20,66 @@ PIECE = 65536
 
 
 class Supervisor:
-    """One payload. `job` is the host's, `boot_id` the board's present boot."""
+    """One payload by an order of the agent's. `boot_id` is the board's present boot."""
 
-    def __init__(self, folder, job, environment, boot_id):
-        self._folder, self._job, self._boot_id = folder, job, boot_id
-        self._environment = environment
+    def __init__(self, order, boot_id, signals, is_reaper):
+        self._order, self._boot_id, self._signals = order, boot_id, signals
+        self._folder = order["folder"]
+        self._is_reaper = is_reaper
+        self.is_clean = True  # nothing of the payload is left
         self._poll = select.poll()
         self._logs = {}  # pipe -> BoundedLog
         self._names = {}  # pipe -> file name
-        self._status = None  # of the main process
+        self._status = 0  # of the main process, once it has ended
+        self._has_ended = False
         self._ended_by = ""
         self._message = ""
         self._kill_at = None
-        self._is_shutdown = False
-        self._is_stop_asked = False
-        self._wakeup = -1
-        self._is_reaper = False
         self._pid = 0
 
-    def run(self, tell):
-        """Everything: start, watch, end, record; the agent hears of the end by the pipe `tell`."""
-        self._listen()
-        self._is_reaper = processes.become_subreaper()
-        payload = Payload(self._job["argv"], self._folder + "/work", self._environment)
+    def run(self):
+        """Everything: start, watch, end, record. The exit event, or None at a shutdown."""
+        order = self._order
+        payload = Payload(order["argv"], self._folder + "/work", order["environment"])
         for pipe, name in ((payload.stdout, "stdout.log"), (payload.stderr, "stderr.log")):
-            log = BoundedLog(self._folder + "/" + name, self._job["output_limit"])
+            log = BoundedLog(self._folder + "/" + name, order["output_limit"])
             self._logs[pipe] = log
             self._names[pipe] = name
             self._poll.register(pipe, select.POLLIN)
+        self._poll.register(self._signals.wakeup, select.POLLIN)
         begin = boot_time()
-        self._pid = payload.fork()
-        self._watch(begin)
+        self._pid = payload.start()
+        if self._pid:
+            self._watch(begin)
         end = boot_time()
         self._end_leftovers()
         for pipe in list(self._logs):
             self._pump(pipe)
-        fault = payload.start_fault()
-        if fault:
-            self._ended_by, self._message = "start", "{}: {}".format(self._job["argv"][0], fault)
+        if payload.fault:
+            self._ended_by = "start"
+            self._message = "{}: {}".format(order["argv"][0], payload.fault)
+        payload.close()
         cuts = self._close_logs()
         if self._is_lost():
-            return
-        event = records.write_exit(self._folder, self._job, self._record(begin, end), cuts)
-        try:
-            write_all(tell, event)
-        except OSError:  # the agent is gone; who comes next reads exit.json
-            return
+            return None
+        return records.write_exit(self._folder, order, self._record(begin, end), cuts)
 
-    def _listen(self):
-        """Signals wake the poll: SIGUSR1 is our stop, SIGTERM the board's shutdown."""
-        self._wakeup, inlet = os.pipe()
-        for fd in (self._wakeup, inlet):
-            os.set_blocking(fd, False)
-        signal.set_wakeup_fd(inlet)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGUSR1, self._note_signal)
-        signal.signal(signal.SIGTERM, self._note_signal)
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_IGN)
-        self._poll.register(self._wakeup, select.POLLIN)
-
-    def _note_signal(self, number, _frame):
-        if number == signal.SIGUSR1:
-            self._is_stop_asked = True
-        else:
-            self._is_shutdown = True
+    def _is_stop_asked(self):
+        """Whether the signal that came was meant for this attempt."""
+        if not self._signals.is_stop_asked:
+            return False
+        self._signals.is_stop_asked = False
+        return os.stat(self._folder + "/lock").st_mode & 0o777 == STOP_MODE
 
     def _watch(self, begin):
         """Until the main process ended."""
-        limit = self._job["time_limit_s"]
+        limit = self._order["time_limit_s"]
         deadline = None if limit is None else begin + limit
-        memory = self._job["memory_limit_mb"]
+        memory = self._order["memory_limit_mb"]
         next_memory = begin if memory is not None else None
         while not self._reap():
             now = boot_time()
-            if self._is_stop_asked:
+            if self._is_stop_asked():
                 self._begin_end("stop", "asked to stop")
             if self._kill_at is not None and now >= self._kill_at:
                 self._kill(signal.SIGKILL)
@@ -112,7 +96,7 @@ class Supervisor:
         known = [at for at in times if at is not None]
         timeout = None if not known else max(0, int((min(known) - now) * 1000) + 1)
         for fd, _ in self._poll.poll(timeout):
-            if fd == self._wakeup:
+            if fd == self._signals.wakeup:
                 os.read(fd, 4096)
             else:
                 self._pump(fd, is_once=True)
@@ -150,11 +134,11 @@ class Supervisor:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return self._status is not None
+                return self._has_ended
             if pid == 0:
-                return self._status is not None
+                return self._has_ended
             if pid == self._pid:
-                self._status = status
+                self._status, self._has_ended = status, True
 
     def _begin_end(self, ended_by, message):
         """Ask the payload to end, once; the kill follows after the grace."""
@@ -174,7 +158,7 @@ class Supervisor:
     def _tree(self):
         pids = set(processes.descendants(os.getpid()))
         if not self._is_reaper:
-            pids.update(processes.marked(self._job["attempt_id"]))
+            pids.update(processes.marked(self._order["attempt_id"]))
         return pids
 
     def _kill(self, number):
@@ -192,6 +176,7 @@ class Supervisor:
                 return
             processes.kill_all(left, signal.SIGKILL)
             time.sleep(0.002)
+        self.is_clean = False
         self._message = (self._message + "; some processes could not be killed").lstrip("; ")
 
     def _close_logs(self):
@@ -209,9 +194,9 @@ class Supervisor:
         """The board is shutting down and took the payload: that is no word of the payload's."""
         if self._ended_by or not os.WIFSIGNALED(self._status):
             return False
-        if os.WTERMSIG(self._status) == signal.SIGTERM and not self._is_shutdown:
+        if os.WTERMSIG(self._status) == signal.SIGTERM and not self._signals.is_shutdown:
             time.sleep(SHUTDOWN_S)
-        return self._is_shutdown
+        return self._signals.is_shutdown
 
     def _record(self, begin, end):
         exit_status = os.WEXITSTATUS(self._status) if os.WIFEXITED(self._status) else None
@@ -223,7 +208,7 @@ class Supervisor:
         if ended_by == "start":
             exit_status = None
         return {
-            "attempt_id": self._job["attempt_id"],
+            "attempt_id": self._order["attempt_id"],
             "ended_by": ended_by,
             "exit_status": exit_status,
             "signal": number,
