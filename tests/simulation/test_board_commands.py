@@ -239,5 +239,6 @@ def test_files_that_identify_the_board(
     zcu104 = make_shell("zcu104")
     assert (zcu104.root / "proc/device-tree/model").read_bytes() == b"ZynqMP ZCU104\0"
     assert not (zcu104.root / "etc/nv_tegra_release").exists()
+    assert zcu104.file("sys/devices/system/cpu/online") == "0-3"
     assert zcu104.full("nvpmodel -q").returncode == 127
     assert os.access(zcu104.root / "etc/farm-simulated", os.R_OK)

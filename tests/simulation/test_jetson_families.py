@@ -39,15 +39,19 @@ def shell(profile: BoardProfile, make_board: Callable[..., Board], tmp_path: Pat
     return boot_board(board, tmp_path / "board", profile)
 
 
-def l4t(profile: BoardProfile) -> int:
+def kind(profile: BoardProfile) -> str:
     assert profile.simulation is not None
     assert profile.simulation.nvpmodel_conf is not None
-    return SIMULATED[profile.simulation.nvpmodel_conf].facts.l4t
+    return profile.simulation.nvpmodel_conf
+
+
+def l4t(profile: BoardProfile) -> int:
+    return SIMULATED[kind(profile)].facts.l4t
 
 
 def test_all_families_are_there() -> None:
     assert len(JETSONS) == 13
-    assert {SHIPPED[name].simulation.nvpmodel_conf for name in JETSONS} == set(SIMULATED)  # type: ignore[union-attr]
+    assert {kind(SHIPPED[name]) for name in JETSONS} == set(SIMULATED)
     assert {l4t(SHIPPED[name]) for name in JETSONS} == {32, 35, 36, 38, 39}
 
 
