@@ -30,7 +30,7 @@ from farm.drivers.power_modes.cpufreq_state import (
     state_of_fields,
     wanted_state,
 )
-from farm.drivers.power_modes.root import require_root, run_as_root
+from farm.drivers.power_modes.root import require_root, run_as_root, sudoers_remedy
 from farm.errors import PowerModeError, UnsupportedPowerModeError
 from farm.interfaces.agent import BoardCommands
 from farm.interfaces.power_controller import PowerController
@@ -182,7 +182,7 @@ class CpufreqPowerController(PowerController):
         result = await run_as_root(
             self._commands, ["tee", path], timeout_s=WRITE_LIMIT_S, stdin=data
         )
-        require_root(result, f"write {path}", ALLOW)
+        require_root(result, f"write {path}", sudoers_remedy(ALLOW))
         back = await self._read(path)
         if back != value:
             said = result.error_text.strip()[:200]

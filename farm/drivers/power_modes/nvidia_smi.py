@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from farm.drivers.board_facts.nvidia_smi_query import parse_query, smi_number
 from farm.drivers.power_modes.aliases import resolve_mode
-from farm.drivers.power_modes.root import require_root, run_as_root
+from farm.drivers.power_modes.root import require_root, run_as_root, sudoers_remedy
 from farm.errors import PowerModeError, UnsupportedPowerModeError
 from farm.interfaces.agent import BoardCommands
 from farm.interfaces.power_controller import PowerController
@@ -153,14 +153,14 @@ class NvidiaSmiPowerController(PowerController):
         """Note the lock on the board: the next host must know of it."""
         data = f"{mhz}\n".encode() if mhz else b""
         result = await run_as_root(self._commands, ["tee", STORE], timeout_s=LIMIT_S, stdin=data)
-        require_root(result, step, ALLOW)
+        require_root(result, step, sudoers_remedy(ALLOW))
         if (await self._commands.read_text(STORE) or "").strip() != mhz:
             raise PowerModeError(step, f"{STORE} cannot be written: {_said(result)}")
 
     async def _set(self, options: list[str], step: str) -> CommandResult:
         argv = ["nvidia-smi", *options]
         result = await run_as_root(self._commands, argv, timeout_s=LIMIT_S)
-        require_root(result, step, ALLOW)
+        require_root(result, step, sudoers_remedy(ALLOW))
         said = _said(result)
         if "not supported" in said.lower():
             raise UnsupportedPowerModeError(step, f"`{' '.join(argv)}`: {said}")

@@ -55,8 +55,10 @@ QUERY_TIMEOUT_S = 20.0
 """A query can hang for seconds while the GPU is full (rbonghi/jetson_stats#721)."""
 
 SET_TIMEOUT_S = 60.0
-TOOLS = ("/usr/sbin/nvpmodel", "/usr/bin/jetson_clocks")
-REBOOT = "/sbin/reboot"
+SUDO_REMEDY = "`farm boards sudoers` prints the file that lets the board's user do this, no more."
+REBOOT_SUDO_REMEDY = (
+    "`farm boards sudoers --with-reboot` prints the file that lets the board's user do this."
+)
 
 
 class NvpmodelPowerController(PowerController, RebootingController):
@@ -135,7 +137,7 @@ class NvpmodelPowerController(PowerController, RebootingController):
         mode = resolve_mode(asked, await self._known(), await self._observe())
         step = f"reboot into {mode.name}"
         result = await self._run(["nvpmodel", "-m", str(mode.id)], stdin=b"YES\n")
-        require_root(result, step, TOOLS)
+        require_root(result, step, SUDO_REMEDY)
         report = parse_set_output(_text(result))
         if report.meaning is Meaning.REBOOTING:
             return True
@@ -145,7 +147,7 @@ class NvpmodelPowerController(PowerController, RebootingController):
         if not stuck:
             return False
         result = await self._run(["reboot"], needs_root=True)
-        require_root(result, step, (*TOOLS, REBOOT))
+        require_root(result, step, REBOOT_SUDO_REMEDY)
         if result.exit_status != 0:
             told = _text(result).strip()[:200]
             raise PowerModeError(step, f"{stuck}, and `reboot` failed: {told}")
@@ -173,7 +175,7 @@ class NvpmodelPowerController(PowerController, RebootingController):
     async def _set(self, mode: PowerMode) -> None:
         step = f"set power mode {mode.name}"
         result = await self._run(["nvpmodel", "-m", str(mode.id)], needs_root=True)
-        require_root(result, step, TOOLS)
+        require_root(result, step, SUDO_REMEDY)
         report = parse_set_output(_text(result))
         asked = refusals.question(mode, report)
         if asked is not None:
@@ -228,14 +230,14 @@ class NvpmodelPowerController(PowerController, RebootingController):
         if clocks is not None and clocks.is_locked:
             return  # a store file made now would keep the lock for ever
         stored = await self._run(["jetson_clocks", "--store", STORE], needs_root=True)
-        require_root(stored, "lock clocks", TOOLS)
+        require_root(stored, "lock clocks", SUDO_REMEDY)
         await self._run(["jetson_clocks"], needs_root=True)
 
     async def _unlock(self) -> None:
         """Restore from our store file of this boot, else from the tool's own default file."""
         has_store = await self._commands.read_text(STORE) is not None
         argv = ["jetson_clocks", "--restore", *([STORE] if has_store else [])]
-        require_root(await self._run(argv, needs_root=True), "unlock clocks", TOOLS)
+        require_root(await self._run(argv, needs_root=True), "unlock clocks", SUDO_REMEDY)
 
     def _prove(self, mode: PowerMode, clocks: ClockPolicy, after: PowerModeState) -> None:
         if (after.name, after.id) != (mode.name, mode.id):

@@ -43,19 +43,21 @@ def is_refused_root(result: CommandResult) -> bool:
     return any(refusal in text for refusal in _REFUSALS)
 
 
-def require_root(result: CommandResult, step: str, allow: Sequence[str]) -> None:
-    """Raise PowerModeError if root was refused; the remedy is a sudoers line for `allow`.
-
-    `allow`: the commands with their absolute paths, as the line names them.
-    """
+def require_root(result: CommandResult, step: str, remedy: str) -> None:
+    """Raise PowerModeError with `remedy` if root was refused."""
     if not is_refused_root(result):
         return
     seen = result.error_text.strip().splitlines()
     raise PowerModeError(
         step,
         f"`{result.argv[0]}` needs root: {seen[-1][:200] if seen else 'refused'}",
-        remedy=(
-            "Allow it without a password on the board, e.g. by this line in "
-            f"/etc/sudoers.d/farm: USER ALL=(root) NOPASSWD: {', '.join(allow)}"
-        ),
+        remedy=remedy,
+    )
+
+
+def sudoers_remedy(allow: Sequence[str]) -> str:
+    """What to do on the board. `allow`: commands with absolute paths and their arguments."""
+    return (
+        "Allow it without a password on the board, by this line in /etc/sudoers.d/farm: "
+        f"USER ALL=(root) NOPASSWD: {', '.join(allow)}"
     )

@@ -162,7 +162,7 @@ async def test_a_board_that_goes_down_before_it_answers_is_told_as_such() -> Non
 async def test_a_reboot_without_sudo_names_the_remedy() -> None:
     with pytest.raises(PowerModeError, match="password is required") as caught:
         await controller(FakeJetson(has_root=False)).request_reboot_into("MAXQ")
-    assert "/usr/sbin/nvpmodel" in caught.value.remedy
+    assert "farm boards sudoers" in caught.value.remedy
 
 
 async def test_a_status_file_that_cannot_be_written_is_named() -> None:
@@ -199,7 +199,7 @@ async def test_without_sudo_the_current_mode_still_works() -> None:
 async def test_without_sudo_a_change_names_the_remedy(asked: str, clocks: ClockPolicy) -> None:
     with pytest.raises(PowerModeError, match="password is required") as caught:
         await controller(FakeJetson(has_root=False)).apply(asked, clocks)
-    assert "sudoers" in caught.value.remedy
+    assert "farm boards sudoers" in caught.value.remedy
 
 
 async def test_clocks_are_stored_then_locked_after_the_mode() -> None:
