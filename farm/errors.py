@@ -165,7 +165,7 @@ class RebootNeededError(PowerModeError):
     """
 
     def __init__(
-        self, step: str, seen: str, *, mode: str, board: str = "", remedy: str = ""
+        self, step: str, seen: str, *, mode: str = "", board: str = "", remedy: str = ""
     ) -> None:
         self.mode = mode
         super().__init__(step, seen, board=board, remedy=remedy)
