@@ -1,4 +1,4 @@
-"""`farm boards exec`, `reboot`, `sudoers`: what reaches into boards."""
+"""`farm boards exec`, `reboot`, `shell`, `sudoers`: what reaches into boards."""
 
 import asyncio
 import sys
@@ -120,6 +120,20 @@ def _tell(board: str, text: str) -> None:
     typer.echo(plain(f"{board}: {text}"))
 
 
+def shell(
+    name: Annotated[str, typer.Argument(help="One board.", metavar="BOARD")],
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Log in to a board, host key verified as in runs; the exit status is the shell's."""
+    from farm.errors import ConfigError
+    from farm.pipeline.boards.shell import open_shell_on
+
+    lab, chosen = chosen_boards(workspace, [name])
+    if len(chosen) != 1:
+        raise ConfigError(f"{name!r} is {len(chosen)} boards that are not in maintenance, not one")
+    raise typer.Exit(asyncio.run(open_shell_on(lab, chosen[0])))
+
+
 def sudoers(
     selection: SelectionArgument = None,
     workspace: WorkspaceOption = None,
@@ -141,4 +155,5 @@ def register(boards: typer.Typer) -> None:
     """Add the commands."""
     boards.command("exec", cls=_DashedCommand)(execute)
     boards.command("reboot")(reboot)
+    boards.command("shell")(shell)
     boards.command("sudoers")(sudoers)

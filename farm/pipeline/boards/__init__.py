@@ -7,6 +7,7 @@ doctor     whether a run tonight would fail, by findings.py (pure) and meter_loo
 needs      which commands a board must let farm run as root; sudoers writes them down
 modes      power modes, set and put back
 execute    any command, streamed
+shell      a login shell in the user's terminal
 reboot     reboot and wait for the new boot id
 notes      results/boards/: what was learned of boards
 """

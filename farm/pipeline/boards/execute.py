@@ -69,7 +69,7 @@ async def execute(
                 stream.end_input()
                 return Ended(await stream.wait(timeout_s))
             except CommandTimeoutError as error:
-                error.remedy = error.remedy or "give it more with --timeout"
+                error.remedy = "Give it more with --timeout, or look at what loads the board"
                 raise
             finally:
                 await stream.close()

@@ -4,9 +4,12 @@ A pattern of sudoers' ``*`` fits blanks too: ``nvpmodel -m *`` would let ``-m 0 
 and with a file of one's own nvpmodel writes anything anywhere. So numbers are spelled out.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
+from farm.drivers.power_modes import cpufreq, nvidia_smi
 from farm.drivers.power_modes.nvpmodel import STORE
 from farm.model.profile import BoardProfile
 
@@ -43,7 +46,25 @@ _NVPMODEL = (
     RootCommand(CLOCKS, f"--restore {STORE}", ("jetson_clocks", "--restore", STORE)),
     RootCommand(CLOCKS, "--restore", ("jetson_clocks", "--restore")),
 )
-_BY_CONTROLLER = {"nvpmodel": _NVPMODEL, "fixed": ()}
+
+
+def _allowed(lines: Iterable[str]) -> tuple[RootCommand, ...]:
+    """Commands as a controller spells them for sudoers: any number will do as a sample."""
+    commands = []
+    for line in lines:
+        path, _, arguments = line.partition(" ")
+        plain = re.sub(r"\\(.)", r"\1", arguments.replace("[0-9]", "1"))
+        sample = (PurePosixPath(path).name, *plain.split())
+        commands.append(RootCommand(path, arguments, sample))
+    return tuple(commands)
+
+
+_BY_CONTROLLER = {
+    "nvpmodel": _NVPMODEL,
+    "cpufreq": _allowed(cpufreq.ALLOW),
+    "nvidia-smi": _allowed(nvidia_smi.ALLOW),
+    "fixed": (),
+}
 
 REBOOT = (
     RootCommand("/sbin/reboot", "", ("reboot",)),

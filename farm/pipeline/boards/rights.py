@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from farm.drivers.agent import SshBoardAgent
 from farm.drivers.board_facts.sudo import (
     SudoComplaint,
     SudoListing,
@@ -12,6 +11,7 @@ from farm.drivers.board_facts.sudo import (
     sudo_complaint,
 )
 from farm.errors import CommandTimeoutError
+from farm.interfaces.agent import BoardCommands
 from farm.interfaces.transport import CommandResult
 from farm.model.record import Record
 from farm.pipeline.boards.needs import RootCommand
@@ -47,7 +47,7 @@ class SudoRights(Record):
         return [one.command for one in self.commands if one.state in states]
 
 
-async def ask_rights(agent: SshBoardAgent, commands: Sequence[RootCommand]) -> SudoRights:
+async def ask_rights(agent: BoardCommands, commands: Sequence[RootCommand]) -> SudoRights:
     """What the board's sudo says of each command. Raises LinkLostError, AgentError.
 
     ``sudo -n -l COMMAND`` alone says yes to what needs a password; so the whole list is read
@@ -80,7 +80,7 @@ def _summed(rights: Sequence[CommandRight], listing: SudoListing) -> SudoRights:
 _WORST: tuple[State, ...] = ("missing", "no", "password", "free", "unknown")
 
 
-async def _ask(agent: SshBoardAgent, command: RootCommand, listing: SudoListing) -> CommandRight:
+async def _ask(agent: BoardCommands, command: RootCommand, listing: SudoListing) -> CommandRight:
     answer = await _sudo(agent, "-l", "--", *command.sample)
     if answer.exit_status != 0:
         complaint = _complaint(answer)
@@ -93,7 +93,7 @@ async def _ask(agent: SshBoardAgent, command: RootCommand, listing: SudoListing)
     return CommandRight(command=command.text, state="free" if listed == "no" else listed)
 
 
-async def _try(agent: SshBoardAgent, command: RootCommand) -> CommandRight:
+async def _try(agent: BoardCommands, command: RootCommand) -> CommandRight:
     if not command.is_harmless:
         return CommandRight(command=command.text, state="unknown")
     answer = await _sudo(agent, "--", *command.sample)
@@ -102,7 +102,7 @@ async def _try(agent: SshBoardAgent, command: RootCommand) -> CommandRight:
     return CommandRight(command=command.text, state=state)
 
 
-async def _sudo(agent: SshBoardAgent, *words: str) -> CommandResult:
+async def _sudo(agent: BoardCommands, *words: str) -> CommandResult:
     """Run ``sudo -n``; its refusal is an answer here, not an error. A hang is one, too."""
     argv = ("sudo", "-n", *words)
     try:
