@@ -10,7 +10,7 @@ import processes
 import records
 from launch import STOP_MODE
 from place import boot_time, inside
-from removal import remove_tree
+from removal import remove_tree, throw_away
 from wire import (
     RequestError,
     as_request_error,
@@ -217,6 +217,15 @@ class Attempts:
                 remove_tree(folder)
                 (kept if os.path.isdir(folder) else removed).append(attempt_id)
         return removed, kept
+
+    def throw_away(self, attempt_ids):
+        """Let attempts that do not run be gone; their files are removed beside us."""
+        for attempt_id in attempt_ids:
+            folder = self._place.attempt(attempt_id)
+            is_over = os.path.exists(folder + "/exit.json") or not self.is_alive(folder)
+            if is_over and os.path.isdir(folder):
+                throw_away(folder, self._place.trash)
+        self._supervisors.sweep()
 
     def all_ids(self):
         """Ids of all attempts that lie here."""

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -15,47 +16,51 @@ OOM_SCORE = b"500"
 STOP_MODE = 0o744  # of the lock of an attempt that is to be stopped
 
 
-def fork_supervisor(body):
+def fork_supervisor(body, chore):
     """Run `body(orders, said)` in a process of a session of its own that outlives us.
 
     Between it and us stands a guard: the kernel gives it what a killed supervisor leaves,
-    and it kills that. When the agent goes, init inherits both, and nothing sends signals to
-    their session. Returns the guard's pid, a pipe to the supervisor and one from it, which
-    ends with it. Raises OSError.
+    and it kills that. It does `chore()` as often as we write to it, so that we wait for no
+    disk. When the agent goes, init inherits both, and nothing sends signals to their session.
+    Returns the guard's pid, a pipe to the supervisor, one from it, which ends with it, and
+    one to the guard. Raises OSError.
     """
     orders, to_orders = os.pipe()
     from_said, said = os.pipe()
+    chores, to_chores = os.pipe()
     try:
         pid = os.fork()
     except OSError:
-        for fd in (orders, to_orders, from_said, said):
+        for fd in (orders, to_orders, from_said, said, chores, to_chores):
             os.close(fd)
         raise
     if pid:
-        os.close(orders)
-        os.close(said)
-        return pid, to_orders, from_said
+        for fd in (orders, said, chores):
+            os.close(fd)
+        os.set_blocking(to_chores, False)
+        return pid, to_orders, from_said, to_chores
     try:
         gc.disable()  # it would touch, and so copy, all pages that we share with the agent
         os.setsid()
-        _leave_agent({orders, said})
+        _leave_agent({orders, said, chores})
         pid = os.fork()
         if pid == 0:
+            os.close(chores)
             body(orders, said)
         else:
             os.close(orders)
             os.close(said)
-            _guard(pid)
+            _guard(pid, chores, chore)
     finally:
         os._exit(0)
 
 
-def _guard(supervisor):
-    """Wait for its end; kill what it left. Signals are for the supervisor, not for us."""
+def _guard(supervisor, chores, chore):
+    """Until its end; then kill what it left. Signals are for the supervisor, not for us."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
     processes.become_subreaper()
-    os.waitpid(supervisor, 0)
+    _do_chores(supervisor, chores, chore)
     give_up = time.monotonic() + STUCK_S
     while time.monotonic() < give_up:
         try:
@@ -64,6 +69,22 @@ def _guard(supervisor):
             return
         processes.kill_all(processes.descendants(os.getpid()), signal.SIGKILL)
         time.sleep(0.002)
+
+
+def _do_chores(supervisor, chores, chore):
+    wakeup, inlet = os.pipe()
+    os.set_blocking(inlet, False)
+    signal.set_wakeup_fd(inlet)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    poll = select.poll()
+    for fd in (wakeup, chores):
+        poll.register(fd, select.POLLIN)
+    while os.waitpid(supervisor, os.WNOHANG)[0] == 0:
+        for fd, _ in poll.poll():
+            if os.read(fd, 4096) and fd == chores:
+                chore()
+            elif fd == chores:  # the agent is gone
+                poll.unregister(fd)
 
 
 def _leave_agent(kept):

@@ -85,7 +85,7 @@ class Operations:
         attempt_id, is_begun = self._attempts.start(request)
         removals = texts_of(request, "remove")
         if removals:
-            self._agent.later(lambda: self._attempts.remove(removals))
+            self._agent.later(lambda: self._attempts.throw_away(removals))
         if not is_begun:
             return {"status": self._watched_status(attempt_id)}
         self._watched.add(attempt_id)

@@ -46,11 +46,13 @@ class Place:
         self.payloads = self.work + "/payloads"
         self.blobs = self.work + "/blobs"
         self.aliases = self.work + "/p"
+        self.trash = self.work + "/trash"
         self._boot_id = None
 
     def make(self):
         """Make the folders. Raises OSError."""
-        for folder in (self.work, self.attempts, self.payloads, self.blobs, self.aliases):
+        parts = (self.attempts, self.payloads, self.blobs, self.aliases, self.trash)
+        for folder in (self.work,) + parts:
             os.makedirs(folder, mode=0o700, exist_ok=True)
 
     def rooted(self, path):

@@ -1,5 +1,6 @@
 """Folders removed with all that payloads left in them, whoever made it how deep."""
 
+import binascii
 import os
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -18,6 +19,35 @@ def remove_tree(folder):
         except OSError:
             if not is_unlocked:
                 _unlock_folders(folder)
+
+
+def throw_away(folder, trash):
+    """Move a folder to the trash: to the caller it is gone, whatever it takes to remove it."""
+    name = os.path.basename(folder) + "." + binascii.hexlify(os.urandom(4)).decode("ascii")
+    try:
+        os.rename(folder, trash + "/" + name)
+    except OSError:  # a folder that was made read-only
+        remove_tree(folder)
+
+
+class Sweeper:
+    """Empties the trash. What cannot be removed (another user's) is tried once."""
+
+    def __init__(self, trash):
+        self._trash = trash
+        self._stuck = set()
+
+    def sweep(self):
+        """Remove what is there."""
+        try:
+            names = os.listdir(self._trash)
+        except OSError:
+            return
+        for name in names:
+            if name not in self._stuck:
+                remove_tree(self._trash + "/" + name)
+                if os.path.lexists(self._trash + "/" + name):
+                    self._stuck.add(name)
 
 
 def _remove_all(folder):

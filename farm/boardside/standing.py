@@ -12,6 +12,7 @@ import signal
 
 import launch
 import processes
+from removal import Sweeper
 from supervisor import Supervisor
 from wire import PIECE, compact, write_all
 
@@ -29,6 +30,8 @@ class Supervisors:
 
     def __init__(self, agent, boot_id, tell):
         self._agent, self._boot_id, self._tell = agent, boot_id, tell
+        self._sweeper = Sweeper(agent.place.trash)
+        self._standing = []
         self._environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
         self._idle = []
         self._ended = []  # pids of guards that may not have ended yet
@@ -56,10 +59,23 @@ class Supervisors:
                 return one
             except OSError:  # killed while it waited; the end of its pipe buries it
                 continue
-        one = _Standing(*launch.fork_supervisor(self._serve))
+        one = _Standing(*launch.fork_supervisor(self._serve, self._sweeper.sweep))
+        self._standing.append(one)
         self._agent.watch(one.said, lambda: self._read(one))
         write_all(one.orders, text)
         return one
+
+    def sweep(self):
+        """Have the trash removed, by a guard if there is one: it may wait for the disk."""
+        for one in self._standing:
+            try:
+                os.write(one.chores, b"\n")
+                return
+            except BlockingIOError:  # it has been told often enough
+                return
+            except OSError:  # killed; the end of its pipe buries it
+                continue
+        self._sweeper.sweep()
 
     def _serve(self, orders, said):
         """What the new process does."""
@@ -89,7 +105,9 @@ class Supervisors:
         """It ended: nothing of it is left with us."""
         if one in self._idle:
             self._idle.remove(one)
+        self._standing.remove(one)
         self._agent.forget(one.said)
+        os.close(one.chores)
         if one.orders >= 0:
             os.close(one.orders)
         self._ended.append(one.pid)
@@ -101,8 +119,8 @@ class Supervisors:
 class _Standing:
     """One supervisor as its agent sees it."""
 
-    def __init__(self, pid, orders, said):
-        self.pid, self.orders, self.said = pid, orders, said
+    def __init__(self, pid, orders, said, chores):
+        self.pid, self.orders, self.said, self.chores = pid, orders, said, chores
         self.text = b""
         self.attempt_id = None
         self.lock = -1
