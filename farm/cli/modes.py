@@ -110,10 +110,13 @@ def set_mode(
 
 @modes.command("restore")
 def restore(selection: SelectionArgument = None, workspace: WorkspaceOption = None) -> None:
-    """Put boards back to what they were in before the last `farm modes set`."""
-    from farm.pipeline.boards.modes import restore_mode
+    """Put boards back to what was before the last `farm modes set`: without names, all of them."""
+    from farm.pipeline.boards.modes import remembered, restore_mode
 
-    lab, chosen = chosen_boards(workspace, selection)
+    lab, found = chosen_boards(workspace, selection)
+    chosen = found if selection else remembered(lab, found)
+    if not chosen:
+        typer.echo("nothing is remembered: no mode was set by hand, or all are restored")
     answers = asyncio.run(restore_mode(lab, chosen))
     for one in answers:
         if one.value is not None:

@@ -20,6 +20,7 @@ boards:
   pc-01: {{profile: generic-linux, host: {net}.3, port: 2222, simulation: {{}}}}
   bare-01:
     {{profile: generic-linux, host: {net}.4, port: 2222, python: no-such-python, simulation: {{}}}}
+  orin-01: {{profile: jetson-orin-nx-16gb, host: {net}.7, port: 2222, simulation: {{}}}}
   off-01: {{profile: jetson-tx2, host: {net}.5, port: 2222}}
 meters:
   plug-01:
@@ -64,6 +65,6 @@ def board_rig(folder: Path) -> Iterator[BoardRig]:
     """The lab is up meanwhile."""
     folder.mkdir()
     (folder / "inventory.yaml").write_text(INVENTORY.format(net=private_network()))
-    names = ("tx2-01", "nano-01", "pc-01", "bare-01", "off-01")
+    names = ("tx2-01", "nano-01", "pc-01", "bare-01", "orin-01", "off-01")
     with sim_lab(SimWorkspace(folder, names)) as workspace:
         yield BoardRig(workspace)

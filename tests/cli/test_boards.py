@@ -138,7 +138,7 @@ def test_exec_wants_boards_and_a_command(rig: BoardRig) -> None:
 
 
 def test_a_shell_is_for_one_board(rig: BoardRig) -> None:
-    assert "is 5 boards" in rig.farm("boards", "shell", "*-01", status=2)
+    assert "is 6 boards" in rig.farm("boards", "shell", "*-01", status=2)
     assert "no board matches" in rig.farm("boards", "shell", "pc-1", status=2)
 
 
@@ -190,11 +190,22 @@ def test_modes_are_listed_set_proven_and_put_back(rig: BoardRig) -> None:
     (line,) = [line for line in rig.farm("modes", "show", "tx2-01").splitlines() if "MAXQ" in line]
     assert "locked" in line
 
-    assert f"{before} again, clocks free" in rig.farm("modes", "restore", "tx2-01")
+    rig.farm("modes", "set", "45W", "tx2-01", status=1)  # changes nothing, so forgets nothing
+    assert f"{before} again, clocks free" in rig.farm("modes", "restore")
     (shown,) = document(rig.farm("modes", "show", "tx2-01", "--json"))
     assert shown["current"]["name"] == before
     assert not shown["current"]["is_locked"]
     assert "nothing is remembered" in rig.farm("modes", "restore", "tx2-01", status=1)
+    assert "nothing is remembered" in rig.farm("modes", "restore")
+
+
+def test_a_mode_that_needs_a_reboot_is_reported_with_what_to_do(rig: BoardRig) -> None:
+    (before,) = document(rig.farm("modes", "show", "orin-01", "--json"))
+    text = rig.farm("modes", "set", "maxn", "orin-01", status=1)
+    assert "reboot" in text
+    assert "nvpmodel -m 0" in text
+    (after,) = document(rig.farm("modes", "show", "orin-01", "--json"))
+    assert after["current"] == before["current"]
 
 
 def test_a_mode_that_a_board_has_not_or_may_not_set_is_refused(rig: BoardRig) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from farm.drivers.agent import SshBoardAgent
 from farm.drivers.power_modes.aliases import resolve_mode
@@ -68,7 +69,9 @@ async def list_modes(lab: Lab, boards: Sequence[Board]) -> list[Answer[BoardMode
 async def set_mode(
     lab: Lab, boards: Sequence[Board], asked: str, clocks: ClockPolicy
 ) -> list[Answer[AppliedPowerMode]]:
-    """Set a mode on boards that no run works on, and prove it. What was before is noted first.
+    """Set a mode on boards that no run works on, and prove it.
+
+    What was before is noted first, durably; a change that did not happen leaves no note.
 
     An answer's error may be PowerModeError: read back differently, or a reboot is needed.
     """
@@ -77,10 +80,23 @@ async def set_mode(
     async def change(board: Board) -> AppliedPowerMode:
         async with agent_on(board, context) as agent, leased(agent, "modes"):
             controller = controller_of(lab, board, agent)
-            await _remember(lab, board, controller, asked, clocks)
-            return await controller.apply(asked, clocks)
+            path = note_path(lab, board.name, _KIND)
+            earlier, (before, _) = read_note(path, RememberedMode), await _current(controller)
+            if before is not None:  # a board in no mode has none to go back to
+                write_note(path, _note(board, asked, clocks, before))
+            try:
+                return await controller.apply(asked, clocks)
+            except PowerModeError:
+                if before == (await _current(controller))[0]:
+                    _put_back(path, earlier)  # nothing was changed: the way back is the older one
+                raise
 
     return await on_each(boards, change)
+
+
+def remembered(lab: Lab, boards: Sequence[Board]) -> list[Board]:
+    """Those of the boards that `restore_mode` can put back."""
+    return [board for board in boards if note_path(lab, board.name, _KIND).exists()]
 
 
 async def restore_mode(lab: Lab, boards: Sequence[Board]) -> list[Answer[PowerModeState]]:
@@ -112,17 +128,16 @@ async def _restored(
     return await controller.current()
 
 
-async def _remember(
-    lab: Lab, board: Board, controller: PowerController, asked: str, clocks: ClockPolicy
-) -> None:
-    """Durably, before anything changes. A board in no mode has none to go back to."""
-    current, _ = await _current(controller)
-    if current is None:
-        return
-    note = RememberedMode(
-        board=board.name, time=datetime.now(UTC), asked=asked, clocks=clocks, before=current
-    )
-    write_note(note_path(lab, board.name, _KIND), note)
+def _note(board: Board, asked: str, clocks: ClockPolicy, before: PowerModeState) -> RememberedMode:
+    now = datetime.now(UTC)
+    return RememberedMode(board=board.name, time=now, asked=asked, clocks=clocks, before=before)
+
+
+def _put_back(path: Path, earlier: RememberedMode | None) -> None:
+    if earlier is None:
+        path.unlink(missing_ok=True)
+    else:
+        write_note(path, earlier)
 
 
 async def _current(controller: PowerController) -> tuple[PowerModeState | None, str]:
