@@ -17,7 +17,53 @@ from farm.interfaces.transport import Stream, Transport
 LONGEST_LINE = 16 * 1024 * 1024
 _LAST_WORDS = 4000
 _CLOSE_S = 5.0
+_MANY_WAITS = 64
+_NEVER = float("inf")
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True).encode
+
+
+class Patience:
+    """Time limits of many short waits, by one timer.
+
+    Nearly all answers come within milliseconds: a timer each would be set and cancelled in vain.
+    """
+
+    def __init__(self) -> None:
+        self._waits: list[tuple[float, asyncio.Future[Answer], str, float]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._due_s = _NEVER
+
+    def watch(self, future: asyncio.Future[Answer], op: str, within_s: float) -> None:
+        """Fail the future with CommandTimeoutError unless it is done in `within_s` seconds."""
+        deadline_s = asyncio.get_running_loop().time() + within_s
+        self._waits.append((deadline_s, future, op, within_s))
+        if len(self._waits) > _MANY_WAITS:
+            self._waits = [wait for wait in self._waits if not wait[1].done()]
+        if deadline_s < self._due_s:
+            self._arm(deadline_s)
+
+    def end(self) -> None:
+        """Nobody waits any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._waits, self._due_s = [], _NEVER
+
+    def _arm(self, deadline_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due_s = deadline_s
+        self._timer = asyncio.get_running_loop().call_at(deadline_s, self._look)
+
+    def _look(self) -> None:
+        now_s = asyncio.get_running_loop().time()
+        self._waits = [wait for wait in self._waits if not wait[1].done()]
+        for deadline_s, future, op, within_s in self._waits:
+            if deadline_s <= now_s:
+                future.set_exception(CommandTimeoutError(op, f"no answer within {within_s:g} s"))
+        left = [wait[0] for wait in self._waits if wait[0] > now_s]
+        self._timer, self._due_s = None, _NEVER
+        if left:
+            self._arm(min(left))
 
 
 class AgentChannel:
@@ -31,6 +77,7 @@ class AgentChannel:
         self._on_event, self._on_lost = on_event, on_lost
         self._stream: Stream | None = None
         self._waiting: dict[int, tuple[str, asyncio.Future[Answer]]] = {}
+        self._patience = Patience()
         self._greetings: asyncio.Queue[Mapping[str, object] | None] = asyncio.Queue()
         self._pieces: list[bytes] = []
         self._size = 0
@@ -99,11 +146,9 @@ class AgentChannel:
     async def request(self, op: str, *, within_s: float = 30.0, **fields: object) -> Answer:
         """Ask and wait. Raises LinkLostError, CommandTimeoutError and what `refusal` makes."""
         request_id, future = self.post(op, **fields)
+        self._patience.watch(future, op, within_s)
         try:
-            async with asyncio.timeout(within_s):
-                return await future
-        except TimeoutError as error:
-            raise CommandTimeoutError(op, f"no answer within {within_s:g} s") from error
+            return await future
         finally:
             self._waiting.pop(request_id, None)
 
@@ -112,6 +157,7 @@ class AgentChannel:
         if self._stream is not None:
             await self._stream.close()
         self._fail("closed")
+        self._patience.end()
 
     def _opened(self) -> Stream:
         if self._stream is None:

@@ -127,6 +127,19 @@ async def test_request_has_its_time_limit_and_a_late_answer_harms_nobody(talk: T
     assert (await asked).number("t") == 5
 
 
+async def test_each_of_many_requests_has_its_own_time_limit(talk: Talk) -> None:
+    patient = talk.ask("run")
+    many = [talk.ask("status", within_s=0.01 * (1 + number % 3)) for number in range(100)]
+    for each in many:
+        with pytest.raises(CommandTimeoutError):
+            await each
+    with pytest.raises(CommandTimeoutError):  # the timer that spoke is set again
+        await talk.ask("status", within_s=0.01)
+    assert not patient.done()
+    talk.say(b'{"id": 1, "ok": true}\n')
+    await patient
+
+
 async def test_cancelled_request_is_forgotten(talk: Talk) -> None:
     asked = talk.ask("clock")
     await settle()
