@@ -9,7 +9,7 @@ from farm.drivers.board_facts.busy import look_for_load
 from farm.drivers.board_facts.probe import BoardFacts, probe
 from farm.drivers.transports.ssh_context import SshContext
 from farm.errors import BoardError, LinkLostError, PowerModeError
-from farm.execution.clock_map import clock_goal_s, sample_clock
+from farm.execution.clock_map import LARGEST_GOAL_S, clock_goal_s, sample_clock
 from farm.execution.system_clock import SystemClock
 from farm.model.board import Board, MeterSpec
 from farm.model.power_mode import PowerModeTable
@@ -103,13 +103,12 @@ class _Check:
 
     async def clock(self) -> None:
         """How near one exchange comes."""
-        update_s = None
-        if self.board.meter is not None:
-            update_s = self.lab.inventory.meter(self.board.meter).update_s
-        goal_s = clock_goal_s(update_s)
+        meter = self.board.meter
+        update_s = None if meter is None else self.lab.inventory.meter(meter).update_s
+        goal_s = min(LARGEST_GOAL_S, clock_goal_s(update_s))
         exchanges = await sample_clock(self.agent, goal_s)
         bound_s = min((e.host_received_s - e.host_sent_s) / 2 for e in exchanges)
-        self.findings += said.of_clock(bound_s, goal_s / 2)
+        self.findings += said.of_clock(bound_s, goal_s / 2, is_metered=meter is not None)
 
     async def modes(self) -> None:
         """The table, and whether it is the profile's; both are told even if one fails."""
