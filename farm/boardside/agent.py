@@ -37,7 +37,7 @@ class Agent:
         self._is_open = True  # the host may still ask
         self._commands = {}  # Command -> request id
         self._tickers = []  # objects with tick() -> is there more to do at once / None at the end
-        self._later = []  # work that may wait until nothing is asked
+        self._later = []  # work that may wait until the answers are sent
 
     def run(self):
         """Serve until stdin ends and the commands that were begun have ended."""
@@ -64,7 +64,7 @@ class Agent:
                 self._check_commands()
             if self._tickers:
                 self._tick()
-            if not ready and self._later:
+            while self._later:
                 self._later.pop(0)()
 
     def watch(self, fd, callback):
@@ -82,7 +82,7 @@ class Agent:
         os.close(fd)
 
     def later(self, work):
-        """Do it when nothing else is to be done."""
+        """Do it once what was asked is answered."""
         self._later.append(work)
 
     def add_ticker(self, ticker):
@@ -122,7 +122,7 @@ class Agent:
         self.send({"id": request_id, "ok": False, "error": error.as_answer()})
 
     def _timeout_ms(self):
-        if self._later or any(ticker.is_busy for ticker in self._tickers):
+        if any(ticker.is_busy for ticker in self._tickers):
             return 0
         if not self._commands and not self._tickers:
             return None

@@ -59,10 +59,10 @@ def checked_job(request):
 class Attempts:
     """The attempts of one work folder. `payloads` tells where a payload lies, intact."""
 
-    def __init__(self, place, payloads, supervisors):
+    def __init__(self, place, payloads, supervisors, views):
         self._place = place
         self._payloads = payloads
-        self._supervisors = supervisors
+        self._supervisors, self._views = supervisors, views
 
     def start(self, request):
         """Start a job unless its attempt exists: (its id, whether it was started now)."""
@@ -91,11 +91,7 @@ class Attempts:
         write_new(folder + "/params.json", ordered(job["params"]).encode("ascii"))
         records.take_reserve(folder)
         os.mkdir(folder + "/artifacts")
-        os.mkdir(folder + "/work")
-        # A view of the payload's folder that costs no copy and may be written into.
-        source, target = self._payloads.alias(job["payload_digest"]) + "/", folder + "/work/"
-        for name in os.listdir(payload):
-            os.symlink(source + name, target + name)
+        self._views.make(self._payloads.alias(job["payload_digest"]), folder + "/work")
         helpers = self._place.helpers()
         environment = dict(job["environment"])
         inherited = environment.get("PYTHONPATH", os.environ.get("PYTHONPATH"))

@@ -8,8 +8,9 @@ from blobs import Payloads
 from commands import Command
 from lease import LeaseFile
 from place import boot_time
-from removal import remove_tree
+from removal import Sweeper, remove_tree
 from standing import Supervisors
+from views import Views
 from wire import RequestError, line, number_of, packed, read_json, text_of, texts_of
 
 READ_LIMIT = 1024 * 1024
@@ -23,8 +24,10 @@ class Operations:
         self._agent = agent
         self._place = agent.place
         self._payloads = Payloads(agent.place)
-        supervisors = Supervisors(agent, agent.place.boot_id(), self._tell_end)
-        self._attempts = Attempts(agent.place, self._payloads, supervisors)
+        self._views = Views(agent.place)
+        sweeper = Sweeper(agent.place.trash, lambda folder: self._views.keep(folder + "/work"))
+        supervisors = Supervisors(agent, agent.place.boot_id(), sweeper, self._tell_end)
+        self._attempts = Attempts(agent.place, self._payloads, supervisors, self._views)
         self._lease = LeaseFile(agent.place)
         self._watched = set()  # attempts whose end will be told
         names = (
@@ -79,6 +82,7 @@ class Operations:
             if self._attempts.status(attempt_id)["phase"] == "running":
                 about = read_json(self._place.attempt(attempt_id) + "/job.json") or {}
                 in_use.add(str(about.get("payload_digest")))
+        self._views.clear()
         return {"freed": self._payloads.clean(in_use)}
 
     def _start(self, request):

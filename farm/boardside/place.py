@@ -47,11 +47,12 @@ class Place:
         self.blobs = self.work + "/blobs"
         self.aliases = self.work + "/p"
         self.trash = self.work + "/trash"
+        self.spare = self.work + "/spare"
         self._boot_id = None
 
     def make(self):
         """Make the folders. Raises OSError."""
-        parts = (self.attempts, self.payloads, self.blobs, self.aliases, self.trash)
+        parts = (self.attempts, self.payloads, self.blobs, self.aliases, self.trash, self.spare)
         for folder in (self.work,) + parts:
             os.makedirs(folder, mode=0o700, exist_ok=True)
 

@@ -31,10 +31,13 @@ def throw_away(folder, trash):
 
 
 class Sweeper:
-    """Empties the trash. What cannot be removed (another user's) is tried once."""
+    """Empties the trash. What cannot be removed (another user's) is tried once.
 
-    def __init__(self, trash):
-        self._trash = trash
+    `save(folder)` may first move away what is worth keeping.
+    """
+
+    def __init__(self, trash, save):
+        self._trash, self._save = trash, save
         self._stuck = set()
 
     def sweep(self):
@@ -45,6 +48,7 @@ class Sweeper:
             return
         for name in names:
             if name not in self._stuck:
+                self._save(self._trash + "/" + name)
                 remove_tree(self._trash + "/" + name)
                 if os.path.lexists(self._trash + "/" + name):
                     self._stuck.add(name)

@@ -12,7 +12,6 @@ import signal
 
 import launch
 import processes
-from removal import Sweeper
 from supervisor import Supervisor
 from wire import PIECE, compact, write_all
 
@@ -28,9 +27,9 @@ class Supervisors:
     killed or the board shuts down.
     """
 
-    def __init__(self, agent, boot_id, tell):
+    def __init__(self, agent, boot_id, sweeper, tell):
         self._agent, self._boot_id, self._tell = agent, boot_id, tell
-        self._sweeper = Sweeper(agent.place.trash)
+        self._sweeper = sweeper
         self._standing = []
         self._environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
         self._idle = []

@@ -2,7 +2,7 @@ import json
 import os
 import signal
 
-from tests.boardside.local_board import Bench, is_process, until
+from tests.boardside.local_board import Bench, is_process, job, until
 
 
 def supervisor_of(board: Bench, attempt_id: str) -> int:
@@ -67,3 +67,19 @@ async def test_the_guard_kills_what_a_killed_supervisor_leaves(board: Bench) -> 
     await board.agent.close()
     os.kill(supervisor_of(board, "a1"), signal.SIGKILL)
     await until(lambda: not any(is_process(pid) for pid in pids), "nothing of it is left")
+
+
+async def test_a_working_folder_is_used_again_only_as_it_was_made(board: Bench) -> None:
+    script = 'ls; cat data; case "$1" in spoil) echo new >x;; swap) ln -sf /etc/passwd data;; esac'
+    payload = await board.push({"run.sh": script, "data": "old\n"})
+    for number, how in enumerate(["", "", "spoil", "swap", "", ""]):
+        name = f"a{number}"
+        await board.agent.start(job(name, payload, argv=("sh", "run.sh", how)))
+        files = await board.files_of(await board.exit_of(name))
+        assert files["stdout.log"] == b"data\nrun.sh\nold\n"
+        await board.agent.remove([name])
+        await board.agent.start(job(f"{name}-next", payload))  # takes the removal along
+        await board.exit_of(f"{name}-next")
+        await until(lambda: not list((board.work / "trash").iterdir()), "it is swept")
+        is_kept = (board.work / "spare" / payload.digest[:12]).is_dir()
+        assert is_kept == (how == "")
