@@ -62,6 +62,20 @@ class PollPipelined(WithAgents):
         )
 
 
+class Commands(WithAgents):
+    """`true` through the agent, as the product runs commands, one at a time a board."""
+
+    async def _all(self) -> None:
+        each = int(self.settings["operations"]) // len(self.agents)
+
+        async def board(agent: SshBoardAgent) -> None:
+            for _ in range(each):
+                if (await agent.run(["true"])).exit_status != 0:
+                    raise RuntimeError("a board failed")
+
+        await asyncio.gather(*map(board, self.agents))
+
+
 class Push(WithAgents):
     """`ensure_payload` on boards that have none of it; hashed here before, there meanwhile."""
 

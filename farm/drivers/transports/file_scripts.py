@@ -41,17 +41,20 @@ done <sums; fi
 sync -f "$tmp" 2>/dev/null || sync
 n=0
 while IFS= read -r folder; do
-mkdir -p "$path/$folder" || exit 1
-find "$tmp/$n" -type f -exec sh -c 'to=$1; shift; mv -f "$@" "$to"' sh "$path/$folder" {{}} + ||
-exit 1
-rmdir "$tmp/$n" || exit 1
+to=$path/$folder from=$tmp/$n
+[ -d "$to" ] || mkdir -p "$to" || exit 1
+set -- "$from"/.[!.]* "$from"/..?*
+if [ -e "$1" ] || [ -e "$2" ] || {{ set -- "$from"/*; [ $# -gt 500 ]; }}; then
+find "$from" -type f -exec sh -c 'to=$1; shift; mv -f "$@" "$to"' sh "$to" {{}} + || exit 1
+else mv -f "$@" "$to" || exit 1; fi
 n=$((n + 1))
 done <"$tmp/folders"
 """
 """$1 folder, $2 name of the temporary folder. stdin: a tar of N/NAME for each file, where line
 N+1 of the member `folders` is its folder, and `sums` as of sha256sum. All hashes are checked
-before the first rename. The temporary folder goes away however the script ends: a dropped
-link ends tar by the end of its input."""
+before the first rename. One mv a folder, where its files are few and none is hidden: a
+process costs more than the renames. The temporary folder goes away however the script ends: a
+dropped link ends tar by the end of its input."""
 
 PUT_CAT = f"""
 {_PATHS}{_DIGEST}

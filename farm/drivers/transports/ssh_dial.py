@@ -7,6 +7,7 @@ from typing import cast
 
 import asyncssh
 
+from farm.drivers.transports.joined_writes import JoinedWrites
 from farm.drivers.transports.ssh_context import SshContext, TrustedKeys
 from farm.drivers.transports.ssh_errors import PEER_FAULTS, Stage, address_of, explain_login
 from farm.errors import ConnectError, TransportError
@@ -108,7 +109,7 @@ class QuickAck(asyncio.Protocol):
         # data that the board never acknowledges ends the connection, where Linux can do that
         self._set("TCP_USER_TIMEOUT", self._user_timeout_ms)
         self._set("TCP_NODELAY", 1)
-        self.inner.connection_made(transport)
+        self.inner.connection_made(JoinedWrites(self._transport))
         self._set("TCP_QUICKACK", 1)
 
     def _set(self, option: str, value: int) -> None:
