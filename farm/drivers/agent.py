@@ -77,7 +77,7 @@ class SshBoardAgent(BoardAgent):
     @property
     def fingerprint(self) -> BoardFingerprint:
         """Facts told by the agent's hello."""
-        return self._opened.fingerprint()
+        return self._opened.fingerprint
 
     @property
     def free_mb(self) -> int:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -33,8 +34,9 @@ class Hello(BaseModel):
     work_dir: str
     path: str
 
+    @functools.cached_property
     def fingerprint(self) -> BoardFingerprint:
-        """What of it belongs to every record."""
+        """What of it belongs to every record: asked for several times a trial."""
         return BoardFingerprint(
             boot_id=self.boot_id,
             machine=self.machine,
