@@ -14,6 +14,7 @@ from functools import partial
 import paramiko
 
 from farm.drivers.transports.board_threads import BoardThreads
+from farm.drivers.transports.orderly_packetizer import speak_for
 from farm.drivers.transports.paramiko_errors import PARAMIKO_FAULTS
 from farm.drivers.transports.ssh_session import CommandSession, SessionChannel
 
@@ -133,6 +134,7 @@ class PumpedChannel(SessionChannel):
         before that.
         """
         self._channel = channel
+        speak_for(channel)
         try:
             channel.in_buffer.set_event(self._bell)
             channel.in_stderr_buffer.set_event(self._bell)
@@ -184,6 +186,8 @@ class PumpedChannel(SessionChannel):
         return has_some and not self._is_aborted
 
     def _write_out(self) -> None:
+        if self._channel is not None:
+            speak_for(self._channel)
         while True:
             with self._lock:
                 if not self._queue:

@@ -17,6 +17,7 @@ import paramiko
 from farm.drivers.transports.board_threads import BoardThreads
 from farm.drivers.transports.fabric_connection import FabricConnection, WatchedSocket
 from farm.drivers.transports.fabric_login import Login, login_keys
+from farm.drivers.transports.orderly_packetizer import OrderlyPacketizer
 from farm.drivers.transports.paramiko_errors import (
     PARAMIKO_FAULTS,
     explain_login,
@@ -179,7 +180,9 @@ class _Call(paramiko.MissingHostKeyPolicy):
     def _make_transport(
         self, sock: socket.socket, disabled_algorithms: dict[str, list[str]] | None = None
     ) -> paramiko.Transport:
-        transport = paramiko.Transport(sock, disabled_algorithms=disabled_algorithms)
+        transport = paramiko.Transport(
+            sock, disabled_algorithms=disabled_algorithms, packetizer_class=OrderlyPacketizer
+        )
         transport.handshake_timeout = self._limits.login_timeout_s
         options = transport.get_security_options()
         wanted = self._trusted.algorithms(self._board)

@@ -19,6 +19,7 @@ import paramiko
 
 from farm.drivers.transports.fabric_connection import FabricConnection
 from farm.drivers.transports.fabric_dial import dial
+from farm.drivers.transports.orderly_packetizer import speak_for
 from farm.drivers.transports.paramiko_errors import PARAMIKO_FAULTS, explain_loss
 from farm.drivers.transports.ssh_context import SshContext
 from farm.model.board import Board
@@ -97,6 +98,7 @@ class Terminal:
         Raises PARAMIKO_FAULTS, also when the link dies.
         """
         channel = connection.open_channel()
+        speak_for(channel)
         try:
             if self._is_terminal:
                 self._size = self._look()
