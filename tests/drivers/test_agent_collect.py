@@ -74,5 +74,5 @@ async def test_collect_after_reconnect_fetches_again(board: Bench) -> None:
 async def test_host_folder_that_cannot_be_written_is_told(board: Bench, tmp_path: Path) -> None:
     exited = await board.run_script("a1", "echo hi")
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot write here.*farm resume"):
+    with pytest.raises(StoreError, match=r"cannot write here.*farm resume"):
         await board.agent.collect(exited, tmp_path / "file" / "out")
