@@ -287,8 +287,8 @@ class NamespaceBoard:
             target.write_text(text)
             target.chmod(mode)
         top = lower / home.lstrip("/")
-        for path in (top, *top.rglob("*")):
-            os.chown(path, USER_ID, USER_ID)
+        for entry in (top, *top.rglob("*")):
+            os.chown(entry, USER_ID, USER_ID)
 
 
 def greeting(address: str) -> bytes | None:
