@@ -103,6 +103,9 @@ async def serve_lab(lab: Lab) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    # Under nohup SIGHUP is ignored, and the boards' commands would inherit that: what must end
+    # with its SSH session would stay.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     ready = lab_root(lab) / "ready"
     async with SimulatedLab(lab.inventory, lab.profiles, lab_root(lab)):
         ready.touch()

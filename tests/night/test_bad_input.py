@@ -171,5 +171,5 @@ def test_a_board_is_enrolled_and_then_runs(workspace: SimWorkspace) -> None:
         assert cleaned.count("MB freed") == 2
     finally:
         workspace.farm("sim", "down")
-    assert "refused the connection" in workspace.farm("boards", "clean", "sim-1", status=1)
-    assert "refused the connection" in workspace.farm("boards", "enroll", "sim-1", status=1)
+    assert "refused the connection" in workspace.farm("boards", "clean", "sim-1", status=3)
+    assert "refused the connection" in workspace.farm("boards", "enroll", "sim-1", status=3)
