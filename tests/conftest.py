@@ -2,6 +2,8 @@
 
 import signal
 
-# Under nohup SIGHUP is ignored, and so by every process that a test starts: those that must end
-# when their SSH session does would stay.
+# Signals that are ignored stay so in every process that a test starts: SIGHUP under nohup, SIGINT
+# and SIGQUIT in a shell's background job. What must end by them would stay.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
