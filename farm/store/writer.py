@@ -222,41 +222,34 @@ class Writer:
     def _commit(
         self, tickets: Sequence[_Ticket], events: Sequence[EventRow]
     ) -> list[FarmError | None]:
-        if len(tickets) == 1:
-            return self._commit_one(tickets[0], events)
-        with self._database.writing() as connection:
-            outcomes = [self._apply(connection, ticket.job) for ticket in tickets]
-            folders = [
-                ticket.files
-                for ticket, refusal in zip(tickets, outcomes, strict=True)
-                if ticket.files is not None and refusal is None
-            ]
-            if folders:
-                with file_errors(folders[0]):
-                    flush_file_system(folders[0])
-            self._add_events(connection, events)
-        return outcomes
+        """Everything in one transaction; only when something is refused, each by itself.
 
-    def _commit_one(self, ticket: _Ticket, events: Sequence[EventRow]) -> list[FarmError | None]:
-        """A change that is alone needs no savepoint: if it is refused, all is undone."""
+        Refusals are rare, and a savepoint for each change costs as much as the change.
+        """
         try:
             with self._database.writing() as connection:
-                ticket.job(connection)
-                if ticket.files is not None:
-                    with file_errors(ticket.files):
-                        flush_file_system(ticket.files)
-                self._add_events(connection, events)
-        except _OWN_FAULTS as error:
-            refusal: FarmError = translated(error, self._database.where)
-        except FarmError as error:
-            refusal = error
-        except OverflowError as error:  # Python's sqlite3 raises it as it is
-            refusal = StoreError(f"{self._database.where}: {error}")
-        else:
-            return [None]
-        if events:
-            self._commit_all((), events)
-        return [refusal]
+                for ticket in tickets:
+                    ticket.job(connection)
+                _flush_files([ticket.files for ticket in tickets if ticket.files is not None])
+                if events:
+                    _insert_events(connection, events)
+        except (FarmError, OverflowError):
+            return self._commit_apart(tickets, events)
+        except StatementError as error:
+            if isinstance(error, DBAPIError) and not isinstance(error, _OWN_FAULTS):
+                raise
+            return self._commit_apart(tickets, events)
+        return [None] * len(tickets)
+
+    def _commit_apart(
+        self, tickets: Sequence[_Ticket], events: Sequence[EventRow]
+    ) -> list[FarmError | None]:
+        with self._database.writing() as connection:
+            outcomes = [self._apply(connection, ticket.job) for ticket in tickets]
+            pairs = zip(tickets, outcomes, strict=True)
+            _flush_files([t.files for t, refusal in pairs if t.files and refusal is None])
+            self._add_events(connection, events)
+        return outcomes
 
     def _add_events(self, connection: Connection, events: Sequence[EventRow]) -> None:
         if events:
@@ -282,6 +275,13 @@ class Writer:
             return translated(error, self._database.where)
         savepoint.commit()
         return None
+
+
+def _flush_files(folders: Sequence[Path]) -> None:
+    """All of them lie on the file system of the results. Raises StoreError."""
+    if folders:
+        with file_errors(folders[0]):
+            flush_file_system(folders[0])
 
 
 def _insert_events(connection: Connection, rows: Sequence[EventRow]) -> None:
