@@ -98,18 +98,25 @@ class Operations:
 
     def _tell_end(self, attempt_id, event):
         """Send the exit event; without one by what lies in the attempt's folder."""
-        self._watched.discard(attempt_id)
         if event is None:
-            event = line({"event": "exit", "attempt": self._attempts.status(attempt_id)})
+            status = self._attempts.status(attempt_id)
+            if status["phase"] == "running":  # a dying supervisor's pipe may close before its lock
+                self._watch_lock(attempt_id)
+                return
+            event = line({"event": "exit", "attempt": status})
+        self._watched.discard(attempt_id)
         self._agent.send_line(event)
+
+    def _watch_lock(self, attempt_id):
+        watcher = Watcher(self._tell_end, self._attempts, self._place, attempt_id)
+        self._agent.add_ticker(watcher)
 
     def _watched_status(self, attempt_id):
         """The status; when it runs, its end is told, also if another agent started it."""
         status = self._attempts.status(attempt_id)
         if status["phase"] == "running" and attempt_id not in self._watched:
             self._watched.add(attempt_id)
-            watcher = Watcher(self._tell_end, self._attempts, self._place, attempt_id)
-            self._agent.add_ticker(watcher)
+            self._watch_lock(attempt_id)
         return status
 
     def _status(self, request):
@@ -169,7 +176,7 @@ class Operations:
 
 
 class Watcher:
-    """Notices the end of an attempt that an earlier agent started."""
+    """Notices by its lock that an attempt ended whose supervisor tells us nothing."""
 
     is_busy = False
 

@@ -1,3 +1,5 @@
+import asyncio
+import fcntl
 import json
 import os
 import signal
@@ -6,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from farm.interfaces.agent import AttemptExit
-from tests.boardside.local_board import Bench, bench, is_process, small_disk, until
+from tests.boardside.local_board import (
+    PATIENCE_S,
+    Bench,
+    bench,
+    is_process,
+    small_disk,
+    until,
+)
 
 
 @pytest.mark.parametrize("status", [0, 1, 77, 255])
@@ -128,9 +137,24 @@ async def test_board_shutdown_is_no_failure_of_the_payload(board: Bench) -> None
     await board.start_script("a1", "echo $$; exec sleep 1000")
     await until(lambda: board.log("a1"), "it runs")
     lock = json.loads(board.path("a1", "lock").read_bytes())
-    os.kill(int(board.path("a1", "stdout.log").read_bytes()), signal.SIGTERM)
     os.kill(lock["pid"], signal.SIGTERM)
-    assert (await board.agent.wait("a1")).phase == "lost"
+    os.kill(int(board.path("a1", "stdout.log").read_bytes()), signal.SIGTERM)
+    async with asyncio.timeout(PATIENCE_S):
+        assert (await board.agent.wait("a1")).phase == "lost"
+
+
+async def test_end_is_not_told_before_the_lock_is_free(board: Bench) -> None:
+    # A dying supervisor's pipe to the agent may close before its lock does.
+    await board.start_script("a1", "echo up; exec sleep 1000")
+    await until(lambda: board.log("a1"), "it runs")
+    waiting = asyncio.create_task(board.agent.wait("a1"))
+    with board.path("a1", "lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        os.kill(json.loads(lock.read())["pid"], signal.SIGKILL)
+        done, _ = await asyncio.wait([waiting], timeout=0.5)
+        assert not done
+    async with asyncio.timeout(PATIENCE_S):
+        assert (await waiting).phase == "lost"
 
 
 async def test_sigterm_from_elsewhere_is_told_as_a_signal(board: Bench) -> None:
