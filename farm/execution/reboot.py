@@ -16,13 +16,14 @@ from farm.execution.equipment import RunServices
 from farm.interfaces.agent import BoardAgent
 from farm.interfaces.power_controller import PowerController, RebootingController
 from farm.model.power_mode import ClockPolicy
+from farm.model.sweep import Limits
 
 T = TypeVar("T")
 
 DOWN_LIMIT_S = 60.0
 """How long the link may stay after the board said that it goes down (assumed: services stop)."""
-BACK_LIMIT_S = 300.0
-"""How long a board may stay away: twice the one to three minutes that users report (assumed)."""
+BACK_LIMIT_S = Limits().reboot_s
+"""How long a board may stay away, where the sweep says nothing else."""
 POLL_S = 2.0
 REFUSED_LOGINS, REFUSED_WAIT_S = 3, 20.0
 """While a board boots it may refuse logins (pam_nologin). Few tries: more could get us banned."""
@@ -31,8 +32,9 @@ STABLE_S = 10.0
 """Without systemd's word: so long the power mode must read the same (assumed)."""
 LOCK_AFTER_S = 60.0
 """In the first minute after a boot other services reset the clocks (rbonghi/jetson_stats#3)."""
-WHOLE_LIMIT_S = DOWN_LIMIT_S + BACK_LIMIT_S + SETTLE_LIMIT_S + LOCK_AFTER_S + 120.0
-"""No reboot with its proof takes longer; the rest is for the commands of the proof."""
+AROUND_LIMIT_S = DOWN_LIMIT_S + SETTLE_LIMIT_S + LOCK_AFTER_S + 120.0
+"""No reboot with its proof takes longer, plus the time for which the board may stay away; the
+rest is for the commands of the proof."""
 
 _BOOTING = ("initializing", "starting")
 _BOOTED = ("running", "degraded", "maintenance")
@@ -153,10 +155,11 @@ class Rebooter:
     async def _wait_for_boot(self, before: str) -> None:
         """Wait until the board is there with another boot id, lease taken."""
         clock, session = self._services.clock, self._session
+        limit_s = self._services.limits.reboot_s
         give_up_s = clock.monotonic() + DOWN_LIMIT_S
         while session.is_open and clock.monotonic() < give_up_s:
             await clock.sleep(POLL_S)
-        give_up_s = clock.monotonic() + BACK_LIMIT_S
+        give_up_s = clock.monotonic() + limit_s
         seen, refused = "it did not answer", 0
         while clock.monotonic() < give_up_s:
             await clock.sleep(POLL_S)
@@ -177,10 +180,10 @@ class Rebooter:
                     return
                 seen = ""
         if seen:
-            raise ConnectError(_STEP, f"not back after {BACK_LIMIT_S:.0f} s: {seen}")
+            raise ConnectError(_STEP, f"not back after {limit_s:.0f} s: {seen}")
         raise PowerModeError(
             _STEP,
-            f"the board was told to reboot and did not within {BACK_LIMIT_S:.0f} s",
+            f"the board was told to reboot and did not within {limit_s:.0f} s",
             remedy="Reboot it by hand, then resume the run.",
         )
 

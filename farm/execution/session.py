@@ -5,7 +5,7 @@ import contextlib
 
 from farm.errors import BoardError, FarmError, LinkLostError, RebootNeededError
 from farm.execution.equipment import BoardEquipment, RunServices
-from farm.execution.reboot import WHOLE_LIMIT_S, Rebooter
+from farm.execution.reboot import AROUND_LIMIT_S, Rebooter
 from farm.interfaces.agent import BoardAgent
 from farm.interfaces.power_controller import PowerController
 from farm.interfaces.transport import Transport
@@ -142,7 +142,8 @@ class BoardSession:
         try:
             await self.controller.restore(original)
         except RebootNeededError as needed:
-            limit.reschedule(asyncio.get_running_loop().time() + WHOLE_LIMIT_S)
+            whole_s = AROUND_LIMIT_S + self._services.limits.reboot_s
+            limit.reschedule(asyncio.get_running_loop().time() + whole_s)
             await self._rebooter.reboot_into(
                 needed,
                 "locked" if original.is_locked else "default",

@@ -54,7 +54,8 @@ class Limits(Record):
     """Bounds: `time_s` an attempt may take, `retries` of a trial after its first attempt.
 
     `reboot` lets a board be rebooted where a power mode needs it, at most `max_reboots` times
-    in a run; going back to the mode in which it was found comes on top.
+    in a run; going back to the mode in which it was found comes on top. `reboot_s`: so long a
+    board may stay away, twice what users report (one to three minutes).
     """
 
     time_s: float = Field(default=900.0, gt=0)
@@ -63,6 +64,7 @@ class Limits(Record):
     output_mb: float = Field(default=16.0, gt=0)
     reboot: bool = False
     max_reboots: int = Field(default=20, ge=1)
+    reboot_s: float = Field(default=300.0, gt=0, le=3600)
 
 
 class Sweep(Record):
