@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from farm.model.kernel import KernelReport
 from farm.model.measurement import ClockMap, IdlePower, Measurement, PowerResult, Verdict, Window
 from farm.model.power_mode import AppliedPowerMode
 from farm.model.record import Record, Scalar, Source
@@ -94,6 +95,7 @@ class AttemptRecord(Record):
     steps: tuple[StepTime, ...] = ()
     files: tuple[FileRecord, ...] = ()
     notes: tuple[str, ...] = ()
+    kernel: KernelReport | None = None
     tool_version: str = ""
 
 

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from farm.analysis.kernel_causes import kernel_causes
 from farm.drivers.board_facts.cpuinfo import parse_cpuinfo
 from farm.drivers.board_facts.lscpu import parse_lscpu
 from farm.drivers.board_facts.nv_tegra_release import parse_l4t_release
@@ -132,9 +133,14 @@ def _vcgencmd(text: str) -> object:
     }
 
 
+def _kernel(text: str) -> object:
+    return {"causes": [cause.model_dump() for cause in kernel_causes(text)]}
+
+
 PARSERS: Mapping[str, Callable[[str], object]] = {
     "cpuinfo": lambda text: _json(parse_cpuinfo(text)),
     "jetson-clocks": _jetson_clocks,
+    "kernel": _kernel,
     "l4t-release": _l4t_release,
     "lscpu": lambda text: _json(parse_lscpu(text)),
     "nvpmodel-conf": _nvpmodel_conf,

@@ -17,6 +17,7 @@ KINDS = {
     "cpuinfo": "cpuinfo",
     "device_tree": None,  # not text
     "jetson_clocks": "jetson-clocks",
+    "kernel": "kernel",
     "lscpu": "lscpu",
     "nv_tegra_release": "l4t-release",
     "tegrastats": "tegrastats",
