@@ -29,6 +29,7 @@ class Agent:
 
     def __init__(self, place):
         self.place = place
+        self._timed = None  # an object with due (boot time, or None) and ring()
         self._operations = operations.Operations(self)
         self._poll = select.poll()
         self._callbacks = {}  # descriptor -> what to do when it is readable
@@ -66,6 +67,10 @@ class Agent:
                 self._tick()
             while self._later:
                 self._later.pop(0)()
+            if self._timed is not None and self._timed.due is not None:
+                if boot_time() >= self._timed.due:
+                    self._timed.ring()
+        self._operations.close()
 
     def watch(self, fd, callback):
         """Call back when `fd` is readable."""
@@ -92,6 +97,10 @@ class Agent:
     def drop_tickers(self, is_dropped):
         """Forget the tickers that a predicate names."""
         self._tickers = [ticker for ticker in self._tickers if not is_dropped(ticker)]
+
+    def call_when_due(self, timed):
+        """Call `timed.ring()` whenever `timed.due` has passed."""
+        self._timed = timed
 
     def send(self, message):
         """Write a message as one line. A host that is gone is noticed on stdin."""
@@ -124,11 +133,13 @@ class Agent:
     def _timeout_ms(self):
         if any(ticker.is_busy for ticker in self._tickers):
             return 0
-        if not self._commands and not self._tickers:
-            return None
         times = [command.deadline - boot_time() for command in self._commands]
+        if self._timed is not None and self._timed.due is not None:
+            times.append(self._timed.due - boot_time())
         if self._tickers:
             times.append(TICK_S)
+        if not times:
+            return None
         return max(0, min(math.ceil(min(times) * 1000), LONGEST_POLL_MS))
 
     def _tick(self):

@@ -10,6 +10,7 @@ from lease import LeaseFile
 from place import boot_time
 from removal import Sweeper, remove_tree
 from standing import Supervisors
+from telemetry import Telemetry
 from views import Views
 from wire import RequestError, line, number_of, packed, read_json, text_of, texts_of
 
@@ -32,8 +33,11 @@ class Operations:
         self._watched = set()  # attempts whose end will be told
         names = (
             "clock hello facts run read temperature has build clean start status stop watch"
+        self._telemetry = Telemetry(agent, self._own_trees, lambda: len(self._watched))
+        agent.call_when_due(self._telemetry)
             " read_file follow remove list lease_take lease_release lease_show"
         )
+            " telemetry_start telemetry_stop"
         self._table = {name: getattr(self, "_" + name) for name in names.split()}
 
     def serve(self, request):
@@ -96,6 +100,7 @@ class Operations:
         status = {"attempt_id": attempt_id, "phase": "running", "boot_id": self._place.boot_id()}
         return {"status": status}
 
+        self._agent.later(self._telemetry.mark)
     def _tell_end(self, attempt_id, event):
         """Send the exit event; without one by what lies in the attempt's folder."""
         if event is None:
@@ -109,6 +114,7 @@ class Operations:
 
     def _watch_lock(self, attempt_id):
         watcher = Watcher(self._tell_end, self._attempts, self._place, attempt_id)
+        self._agent.later(self._telemetry.mark)  # after the event: it holds up nobody
         self._agent.add_ticker(watcher)
 
     def _watched_status(self, attempt_id):
@@ -121,6 +127,22 @@ class Operations:
 
     def _status(self, request):
         return {"status": self._attempts.status(text_of(request, "attempt"))}
+
+    def _telemetry_start(self, request):
+        return self._telemetry.start(request)
+
+    def _telemetry_stop(self, _request):
+        self._telemetry.stop()
+        return {}
+
+    def _own_trees(self):
+        """The processes below which all are ours: this one, and supervisors of earlier agents."""
+        locks = [self._place.attempt(each) + "/lock" for each in self._watched]
+        return [os.getpid()] + [(read_json(lock) or {}).get("pid") for lock in locks]
+
+    def close(self):
+        """The agent ends."""
+        self._telemetry.stop()
 
     def _watch(self, request):
         return {"status": self._watched_status(text_of(request, "attempt"))}

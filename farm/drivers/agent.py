@@ -21,6 +21,7 @@ from farm.drivers.agent_follow import Followers
 from farm.drivers.agent_payloads import PayloadPusher
 from farm.drivers.agent_refusals import STEP, check_sudo, no_python, refused_start
 from farm.drivers.agent_waits import AttemptWaits
+from farm.drivers.agent_telemetry import AgentTelemetry, OnBatch
 from farm.errors import AgentError, BoardError, TransferError
 from farm.interfaces.agent import AttemptExit, AttemptStatus, BoardAgent, Job, Lease
 from farm.interfaces.transport import CommandResult, Transport
@@ -46,6 +47,7 @@ class SshBoardAgent(BoardAgent):
         self._waits = AttemptWaits(self._channel)
         self._followers = Followers(self._channel)
         self._removals: list[str] = []
+        self._telemetry = AgentTelemetry(self._channel)
         self._removal_timer: asyncio.TimerHandle | None = None
 
     async def open(self, timeout_s: float) -> None:
@@ -217,6 +219,14 @@ class SshBoardAgent(BoardAgent):
         await self._followers.follow(attempt_id, file, on_data, offset)
 
     async def list_attempts(self) -> tuple[AttemptStatus, ...]:
+    def start_telemetry(self, argv: Sequence[str], rate_hz: float, on_batch: OnBatch) -> None:
+        """Begin the stream, or begin it anew; returns at once. Raises LinkLostError."""
+        self._telemetry.start(argv, rate_hz, on_batch)
+
+    def stop_telemetry(self) -> None:
+        """End the stream. Never raises."""
+        self._telemetry.stop()
+
         """All attempts that lie on the board."""
         answer = await self._channel.request("list", within_s=REQUEST_S)
         listed = answer.fields.get("attempts")
@@ -245,6 +255,8 @@ class SshBoardAgent(BoardAgent):
         if self._pusher is not None:
             self._pusher.forget_all()
         return int(answer.number("freed"))
+        elif event.get("event") == "telemetry":
+            self._telemetry.take(event)
 
     async def close(self) -> None:
         """End the agent's channel; running attempts go on. What is to be removed is removed."""

@@ -1,8 +1,8 @@
 """The name in a file -> the driver's class. Nothing is imported before it is asked for.
 
 A driver of ours is one line in a table below; one of yours is an entry point of the group
-``farm.transports``, ``farm.power_controllers``, ``farm.meters`` or ``farm.outlets``, e.g. in
-pyproject.toml::
+``farm.transports``, ``farm.power_controllers``, ``farm.meters``, ``farm.outlets`` or
+``farm.telemetry``, e.g. in pyproject.toml::
 
     [project.entry-points."farm.meters"]
     my-plug = "my_package.my_plug:MyPlugMeter"
@@ -23,6 +23,7 @@ from farm.interfaces.outlet import Outlet
 from farm.interfaces.power_controller import PowerController
 from farm.interfaces.transport import Transport
 from farm.model.board import MeterSpec
+from farm.interfaces.telemetry import Telemetry
 from farm.model.profile import BoardProfile
 from farm.model.record import Record
 
@@ -39,6 +40,10 @@ POWER_CONTROLLERS = {
 METERS = {"shelly": "farm.drivers.meters.shelly:ShellyMeter"}
 OUTLETS = {"shelly": "farm.drivers.outlets.shelly:ShellyOutlet"}
 
+TELEMETRY = {
+    "files": "farm.drivers.telemetry.files:FilesTelemetry",
+    "tegrastats": "farm.drivers.telemetry.tegrastats:TegrastatsTelemetry",
+}
 INSTALL = {
     "aiohttp": "pip install aiohttp",
     "asyncssh": "pip install asyncssh",
@@ -101,6 +106,12 @@ def known(group: str, table: Mapping[str, str]) -> dict[str, str]:
 
 
 def merged(group: str, table: Mapping[str, str], points: Iterable[EntryPoint]) -> dict[str, str]:
+def telemetry_class(name: str) -> Callable[[], Telemetry]:
+    """The telemetry driver of that name."""
+    loaded: Callable[[], Telemetry] = _load("telemetry", "farm.telemetry", TELEMETRY, name)
+    return loaded
+
+
     """`table` and `points` as one. A name that two of them claim is an error, not a choice."""
     names = dict(table)
     for point in points:

@@ -33,11 +33,22 @@ class PayloadAxes(Record):
 
 
 class SettleRule(Record):
-    """Before each trial wait for `max_temperature_c`; give up after `max_wait_s`."""
+    """Before each trial wait for `max_temperature_c`; give up after `max_wait_s`.
+
+    Before a trial is tried again because it ran too hot, throttled or beside another process,
+    wait `cool_down_s` first; twice as long before each further try, at most `max_wait_s`.
+    """
 
     max_temperature_c: float | None = None
     max_wait_s: float = Field(default=300.0, ge=0)
     pause_s: float = Field(default=0.0, ge=0)
+    cool_down_s: float = Field(default=60.0, ge=0)
+
+
+class TelemetryRule(Record):
+    """How often a board tells of itself during attempts."""
+
+    rate_hz: float = Field(default=1.0, ge=0.1, le=10.0)
 
 
 class MeasureRules(Record):
@@ -48,10 +59,14 @@ class MeasureRules(Record):
     idle_s: float = Field(default=60.0, ge=0)
     settle: SettleRule = SettleRule()
     power: Literal["required", "optional", "off"] = "optional"
+    telemetry: TelemetryRule | Literal["off"] = TelemetryRule()
 
 
 class Limits(Record):
     """Bounds: `time_s` an attempt may take, `retries` of a trial after its first attempt.
+
+    `requeues`: a trial whose measurement held but was disturbed (heat, throttling, another
+    process) is tried again while it has had no more attempts than that.
 
     `reboot` lets a board be rebooted where a power mode needs it, at most `max_reboots` times
     in a run; going back to the mode in which it was found comes on top. `reboot_s`: so long a
@@ -62,6 +77,7 @@ class Limits(Record):
     retries: int = Field(default=2, ge=0)
     connect_retries: int = Field(default=5, ge=0)
     output_mb: float = Field(default=16.0, gt=0)
+    requeues: int = Field(default=2, ge=0)
     reboot: bool = False
     max_reboots: int = Field(default=20, ge=1)
     reboot_s: float = Field(default=300.0, gt=0, le=3600)

@@ -34,6 +34,10 @@ class TegrastatsTelemetry(Telemetry):
     def __init__(self) -> None:
         self._measured: set[str] = set()
 
+    def command(self, interval_s: float) -> tuple[str, ...]:
+        """``tegrastats --interval MS``: on every release, a line each time."""
+        return ("tegrastats", "--interval", str(max(1, round(interval_s * 1000))))
+
     def parse(self, line: str) -> Mapping[str, float]:
         """Channels of one line; {} for a line of something else.
 
