@@ -31,11 +31,12 @@ def plan(
     from farm.pipeline.lab import open_lab
     from farm.pipeline.runs import plan_sweep
 
-    made = plan_sweep(open_lab(workspace), sweep)
+    lab = open_lab(workspace)
+    made = plan_sweep(lab, sweep)
     if json:
-        print_json(plan_json(made))
+        print_json(plan_json(made, lab.profiles))
     else:
-        print_plan(made)
+        print_plan(made, lab.profiles)
 
 
 def run(

@@ -60,8 +60,8 @@ def _make_lane(
         trials,
         sweep,
         has_meter=board.meter is not None,
-        mode_changes=changes,
         reboots=reboots,
+        is_simulated=board.simulation is not None,
     )
     return Lane(board.name, board.profile, board.meter, trials, changes, reboots, sum(lengths))
 

@@ -5,10 +5,13 @@ leaves the board's GPU as it is.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from random import Random
 
+from farm.errors import UnsupportedPowerModeError
+from farm.model.mode_words import resolve_mode
 from farm.model.plan import Cell, Trial
-from farm.model.power_mode import PowerMode
+from farm.model.power_mode import PowerMode, PowerModeState, PowerModeTable
 from farm.model.profile import BoardProfile
 from farm.model.sweep import Sweep
 from farm.planning.expand import PlannedCell
@@ -66,12 +69,20 @@ def order_modes(cells: Iterable[Cell], profile: BoardProfile) -> list[str]:
 def meant_mode(asked: str, profile: BoardProfile) -> PowerMode | None:
     """The mode of the profile that `asked` means, or None if that is unknown.
 
-    ``current`` is taken for the profile's default mode, ``maxn``, ``maxp`` and ``maxq`` for
-    the first mode whose name begins so, ``15W`` for ``MODE_15W``. The board's own table
-    decides when the plan runs; a wrong guess costs a reboot more, not a trial.
+    By the rules of `resolve_mode` on the profile's table; ``current`` is taken for its default
+    mode, and a board with one fixed mode is always in that. The board's own table decides
+    when the plan runs; a wrong guess costs a reboot more, not a trial.
     """
-    wanted = (profile.default_power_mode or "") if asked.lower() == CURRENT else asked
-    return _find_mode(wanted.lower(), profile.power_modes)
+    if profile.power_controller == "fixed":
+        return next(iter(profile.power_modes), None)
+    default = profile.default_power_mode
+    if asked.lower() == CURRENT:
+        return None if default is None else profile.mode(default)
+    table = PowerModeTable(modes=profile.power_modes, default=default)
+    try:
+        return resolve_mode(asked, table, PowerModeState(name=default or ""))
+    except UnsupportedPowerModeError:
+        return None
 
 
 def mask_of(asked: str, profile: BoardProfile) -> int | None:
@@ -81,24 +92,24 @@ def mask_of(asked: str, profile: BoardProfile) -> int | None:
 
 
 def count_changes(trials: Iterable[Trial], profile: BoardProfile) -> tuple[int, int]:
-    """Mode changes and reboots between the trials; the first setting counts as neither."""
-    changes = reboots = 0
-    previous: str | None = None
-    standing: PowerMode | None = None
-    for trial in trials:
-        mode = trial.cell.power_mode.lower()
-        if mode == previous:
-            continue
-        changes += previous is not None
-        previous = mode
-        wanted = meant_mode(mode, profile)
+    """Mode changes between the trials, and all reboots of the lane.
+
+    The board is taken to stand in the profile's default mode; the reboots into the first mode
+    and back at the end count, too.
+    """
+    asked = [mode for mode, _ in groupby(trial.cell.power_mode.lower() for trial in trials)]
+    meant = {mode: meant_mode(mode, profile) for mode in {*asked, CURRENT}}
+    reboots = 0
+    standing = meant[CURRENT]
+    for mode in [*asked, CURRENT] if asked else []:
+        wanted = meant[mode]
         if wanted is None:
             continue
         needed = standing is not None and profile.needs_reboot(standing.name, wanted.name)
         reboots += needed is True
         if needed is not None or standing is None or standing.tpc_mask is None:
             standing = wanted
-    return changes, reboots
+    return max(0, len(asked) - 1), reboots
 
 
 def _is_one_kind(first: PowerMode | None, second: PowerMode | None, profile: BoardProfile) -> bool:
@@ -106,15 +117,6 @@ def _is_one_kind(first: PowerMode | None, second: PowerMode | None, profile: Boa
     if first is None or second is None:
         return first is second
     return profile.needs_reboot(first.name, second.name) is False
-
-
-def _find_mode(name: str, modes: Sequence[PowerMode]) -> PowerMode | None:
-    for mode in modes:
-        if mode.name.lower() in {name, f"mode_{name}"}:
-            return mode
-    if name in {"maxn", "maxp", "maxq"}:
-        return next((mode for mode in modes if mode.name.lower().startswith(name)), None)
-    return None
 
 
 def _by_mode(planned: Iterable[PlannedCell]) -> dict[str, list[PlannedCell]]:

@@ -40,7 +40,8 @@ def make_plan(
     placed = place_cells(expansion.cells, sweep, profiles)
     lanes = make_lanes(placed, boards, sweep, profiles)
     plan = Plan(sweep, _digest(sweep, lanes), lanes, 0.0, expansion.notes)
-    return replace(plan, estimate_s=max(slot.end_s for slot in schedule(plan)))
+    simulated = {board.name for board in boards if board.simulation is not None}
+    return replace(plan, estimate_s=max(slot.end_s for slot in schedule(plan, simulated)))
 
 
 def _digest(sweep: Sweep, lanes: Sequence[Lane]) -> str:

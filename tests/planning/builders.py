@@ -38,6 +38,7 @@ def profile(
     return BoardProfile(
         name=name,
         summary="",
+        power_controller="nvpmodel",
         cores=4,
         power_modes=tuple(PowerMode(name=key, tpc_mask=mask) for key, mask in modes.items()),
         default_power_mode=default,

@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from farm.model.board import BoardSimulation
 from farm.planning.estimate import (
     MODE_CHANGE_S,
     REBOOT_S,
+    SIMULATED_REBOOT_S,
     TRIAL_OVERHEAD_S,
     Slot,
     schedule,
@@ -34,7 +36,8 @@ def test_a_lane_is_its_trials_idle_baselines_and_mode_changes(
         [board("a", meter=meter)],
         [profile(masks={"A": 0, "B": 5})],
     )
-    expected = 6 * ONE_S + 4 * idle_s + 2 * MODE_CHANGE_S + REBOOT_S
+    # into A, from A to B by a reboot, back
+    expected = 6 * ONE_S + 4 * idle_s + 3 * MODE_CHANGE_S + REBOOT_S
     assert made.lanes[0].estimate_s == pytest.approx(expected)
     assert made.estimate_s == pytest.approx(expected)
 
@@ -47,11 +50,23 @@ def test_the_slots_of_a_lane_follow_each_other() -> None:
     )
     ends = [30 + ONE_S, 60 + 2 * ONE_S]
     ends.append(ends[-1] + MODE_CHANGE_S + REBOOT_S + 30 + ONE_S)
-    ends.append(ends[-1] + ONE_S + 30)
+    ends.append(ends[-1] + ONE_S + 30 + MODE_CHANGE_S + REBOOT_S)
     slots = list(schedule(made))
     assert [slot.trial_id for slot in slots] == [trial.trial_id for trial in made.trials]
     assert [slot.end_s for slot in slots] == pytest.approx(ends)
     assert [slot.begin_s for slot in slots] == pytest.approx([0, *ends[:-1]])
+
+
+def test_a_simulated_board_boots_quickly() -> None:
+    asked = sweep(measure=MEASURE, power_modes=("A",))
+    profiles = [profile(masks={"A": 0, "B": 5}, default="B")]
+    real = plan(asked, [board("a")], profiles)
+    simulated = board("a").model_copy(update={"simulation": BoardSimulation()})
+    quick = plan(asked, [simulated], profiles)
+    assert real.lanes[0].reboots == quick.lanes[0].reboots == 2
+    saved_s = 2 * (REBOOT_S - SIMULATED_REBOOT_S)
+    assert real.estimate_s - quick.estimate_s == pytest.approx(saved_s)
+    assert quick.lanes[0].estimate_s == pytest.approx(quick.estimate_s)
 
 
 def test_boards_on_one_meter_take_turns_and_the_others_run_at_once() -> None:

@@ -14,7 +14,6 @@ under /run until it is put back. Tried on a simulated /sys, not on a real board 
 import asyncio
 from collections.abc import Mapping
 
-from farm.drivers.power_modes.aliases import resolve_mode
 from farm.drivers.power_modes.cpu_list import parse_cpu_list
 from farm.drivers.power_modes.cpufreq_state import (
     CUSTOM,
@@ -34,6 +33,7 @@ from farm.drivers.power_modes.root import require_root, run_as_root, sudoers_rem
 from farm.errors import PowerModeError, UnsupportedPowerModeError
 from farm.interfaces.agent import BoardCommands
 from farm.interfaces.power_controller import PowerController
+from farm.model.mode_words import resolve_mode
 from farm.model.power_mode import (
     AppliedPowerMode,
     ClockPolicy,

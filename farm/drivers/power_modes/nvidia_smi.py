@@ -14,12 +14,12 @@ import re
 from collections.abc import Mapping
 
 from farm.drivers.board_facts.nvidia_smi_query import parse_query, smi_number
-from farm.drivers.power_modes.aliases import resolve_mode
 from farm.drivers.power_modes.root import require_root, run_as_root, sudoers_remedy
 from farm.errors import PowerModeError, UnsupportedPowerModeError
 from farm.interfaces.agent import BoardCommands
 from farm.interfaces.power_controller import PowerController
 from farm.interfaces.transport import CommandResult
+from farm.model.mode_words import resolve_mode
 from farm.model.parameters import short_id
 from farm.model.power_mode import (
     AppliedPowerMode,

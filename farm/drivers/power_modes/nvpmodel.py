@@ -14,7 +14,6 @@ reading the mode does not.
 from collections.abc import Mapping, Sequence
 
 from farm.drivers.power_modes import nvpmodel_refusals as refusals
-from farm.drivers.power_modes.aliases import resolve_mode
 from farm.drivers.power_modes.cpu_list import parse_cpu_list
 from farm.drivers.power_modes.jetson_clocks import ClocksShown, parse_clocks
 from farm.drivers.power_modes.nvpmodel_conf import (
@@ -37,6 +36,7 @@ from farm.errors import CommandTimeoutError, PowerModeError, UnsupportedPowerMod
 from farm.interfaces.agent import BoardCommands
 from farm.interfaces.power_controller import PowerController, RebootingController
 from farm.interfaces.transport import CommandResult
+from farm.model.mode_words import resolve_mode
 from farm.model.power_mode import (
     AppliedPowerMode,
     ClockPolicy,

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from farm.drivers.agent import SshBoardAgent
-from farm.drivers.power_modes.aliases import resolve_mode
 from farm.errors import BoardError, LinkLostError, PowerModeError, UnsupportedPowerModeError
 from farm.interfaces.power_controller import PowerController
 from farm.model.board import Board
+from farm.model.mode_words import resolve_mode
 from farm.model.power_mode import AppliedPowerMode, ClockPolicy, PowerModeState, PowerModeTable
 from farm.model.record import Record
 from farm.pipeline.boards.notes import note_path, read_note, write_note

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from farm.drivers.power_modes.aliases import resolve_mode
 from farm.drivers.power_modes.nvpmodel_conf import mode_table, parse_conf, parse_printed_conf
 from farm.errors import UnsupportedPowerModeError
+from farm.model.mode_words import resolve_mode
 from farm.model.power_mode import PowerMode, PowerModeState, PowerModeTable
 
-RECORDINGS = Path(__file__).parents[2] / "recordings"
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 HERE = PowerModeState(name="here", id=3)
 
 
