@@ -2,22 +2,23 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from farm.errors import BoardError
-from farm.execution.clock_map import KnownClock, clock_goal_s, sample_clock
 from farm.execution.commit import Committer
 from farm.execution.equipment import RunServices
+from farm.execution.gathering import Gatherer
 from farm.execution.idle import IdleBaselines
 from farm.execution.judgement import Evidence, Judged, cancelled, judge_attempt, read_events
+from farm.execution.preparing import Preparer
 from farm.execution.retry import state_after
-from farm.execution.sampling import MeterFeed
 from farm.execution.session import BoardSession
+from farm.execution.steps import timed
 from farm.interfaces.agent import Job
 from farm.interfaces.sinks import OpenAttempt
 from farm.model.attempt import Outcome, StepTime, TrialState, attempt_id
-from farm.model.measurement import ClockExchange, IdlePower
+from farm.model.measurement import IdlePower
 from farm.model.plan import Trial
 from farm.model.power_mode import AppliedPowerMode
 
@@ -25,8 +26,6 @@ STOP_LIMIT_S = 20.0
 END_GRACE_S = 60.0
 """The board enforces an attempt's time limit; the host waits this much longer for its word."""
 TRACE_KEPT_S = 120.0
-SETTLE_POLL_S = 2.0
-SHOW_EVERY_S = 5.0
 
 
 @dataclass(slots=True)
@@ -44,13 +43,12 @@ class TrialRunner:
     """Runs attempts on one board."""
 
     def __init__(self, session: BoardSession, services: RunServices, idle: IdleBaselines) -> None:
-        self._session, self._services, self._idle = session, services, idle
+        self._session, self._services = session, services
         feed = session.equipment.feed
         self._feed = feed if services.rules.power != "off" else None
-        self._clock_goal_s = clock_goal_s(self._feed.spec.update_s if self._feed else None)
+        self._preparer = Preparer(session, services, idle)
+        self._gatherer = Gatherer(session, services, self._feed)
         self._committer = Committer(services)
-        self._known_clock: KnownClock | None = None
-        self._shown_s = float("-inf")
 
     async def run(self, ticket: Ticket) -> TrialState:
         """Make one attempt, or go on with the one that is open; returns the trial's new state.
@@ -65,7 +63,7 @@ class TrialRunner:
         await self._committer.settle_older()
         try:
             if ticket.begun is None:
-                mode, idle, steps = await self._prepare(trial)
+                mode, idle, steps = await self._preparer.prepare(trial)
                 async with self._metering():
                     await self._begin(ticket, mode, idle, steps)
                     return await self._see_through(ticket)
@@ -90,53 +88,6 @@ class TrialRunner:
         )
         return state
 
-    async def _prepare(
-        self, trial: Trial
-    ) -> tuple[AppliedPowerMode, IdlePower | None, list[StepTime]]:
-        """Bring the board into the state that the trial asks for; nothing is begun yet."""
-        cell, steps = trial.cell, list[StepTime]()
-        self._services.show("trial_prepare", board=trial.board, trial_id=trial.trial_id)
-        with self._step(steps, "power mode"):
-            await self._idle.leave(cell.power_mode, cell.clocks)
-            mode = await self._session.set_mode(cell.power_mode, cell.clocks)
-        with self._step(steps, "settle"):
-            await self._settle(trial.board)
-        with self._step(steps, "idle"):
-            idle = await self._idle.before(mode)
-        with self._step(steps, "push"):
-            await self._session.agent.ensure_payload(self._services.payloads[cell.payload])
-        await self._show_temperature(trial.board)
-        return mode, idle, steps
-
-    async def _show_temperature(self, board: str) -> None:
-        """For the view alone: what a trial was judged by stands in its record."""
-        now_s = self._services.clock.monotonic()
-        if now_s - self._shown_s < SHOW_EVERY_S:
-            return
-        self._shown_s = now_s
-        celsius = await self._session.agent.temperature_c()
-        if celsius is not None:
-            self._services.show("temperature", board=board, celsius=round(celsius, 1))
-
-    async def _settle(self, board: str) -> None:
-        """Wait for the temperature of the sweep's settle rule, at most as long as it says."""
-        rule, clock = self._services.rules.settle, self._services.clock
-        if rule.pause_s:
-            await clock.sleep(rule.pause_s)
-        if rule.max_temperature_c is None:
-            return
-        give_up_s = clock.monotonic() + rule.max_wait_s
-        while True:
-            celsius = await self._session.agent.temperature_c()
-            if celsius is None or celsius <= rule.max_temperature_c:
-                return
-            if clock.monotonic() >= give_up_s:
-                text = f"{celsius:.1f} C after {rule.max_wait_s:.0f} s, asked for"
-                text += f" {rule.max_temperature_c:.1f} C at most; going on"
-                self._services.tell("not_settled", board=board, text=text)
-                return
-            await clock.sleep(SETTLE_POLL_S)
-
     async def _begin(
         self,
         ticket: Ticket,
@@ -146,7 +97,7 @@ class TrialRunner:
     ) -> None:
         """Journal the attempt and start it; from here on it must be seen to its end."""
         trial, services = ticket.trial, self._services
-        clock_before = await self._clock(is_fresh=False)
+        clock_before = await self._gatherer.clock(is_fresh=False)
         number, started = ticket.attempts + 1, services.clock.now()
         begun = OpenAttempt(
             attempt_id(trial.trial_id, number), trial.trial_id, trial.board, number, started
@@ -177,24 +128,11 @@ class TrialRunner:
         )
         return evidence
 
-    async def _clock(self, *, is_fresh: bool = True) -> list[ClockExchange]:
-        """Exchanges with the board's clock; those of a moment ago will do unless `is_fresh`.
-
-        The end of one trial is the beginning of the next: what was asked there holds here.
-        """
-        agent, now_s = self._session.agent, self._services.clock.monotonic()
-        boot_id = agent.fingerprint.boot_id
-        known = self._known_clock
-        if is_fresh or known is None or known.boot_id != boot_id or known.is_old(now_s):
-            exchanges = await sample_clock(agent, self._clock_goal_s)
-            self._known_clock = known = KnownClock(boot_id, now_s, exchanges)
-        return known.exchanges
-
     async def _start(self, evidence: Evidence) -> None:
         if self._feed is not None and evidence.sink is None:
             evidence.sink = self._services.open_trace(evidence.folder, self._feed.spec.name)
             self._feed.sinks.append(evidence.sink)
-        with self._step(evidence.steps, "start"):
+        with timed(self._services.clock, evidence.steps, "start"):
             evidence.status = await self._session.agent.start(self._job(evidence))
 
     def _job(self, evidence: Evidence) -> Job:
@@ -242,10 +180,10 @@ class TrialRunner:
             cell = trial.cell
             evidence.mode = await self._session.set_mode(cell.power_mode, cell.clocks)
             await self._session.agent.ensure_payload(self._services.payloads[cell.payload])
-            evidence.clock_before = await self._clock()
+            evidence.clock_before = await self._gatherer.clock()
             await self._start(evidence)
         elif not evidence.clock_before:
-            evidence.clock_before = await self._clock()
+            evidence.clock_before = await self._gatherer.clock()
         return await self._see_through(ticket)
 
     async def _see_through(self, ticket: Ticket) -> TrialState:
@@ -253,9 +191,10 @@ class TrialRunner:
         evidence = ticket.evidence
         if evidence is None:
             raise RuntimeError("nothing was begun")
-        with self._step(evidence.steps, "run"):
+        with timed(self._services.clock, evidence.steps, "run"):
             await self._wait_for_end(evidence)
-        await self._gather(evidence)
+        await self._gatherer.gather(evidence)
+        await self._preparer.show_temperature(evidence.trial.board)
         judged = judge_attempt(
             evidence,
             read_events(evidence, self._services),
@@ -277,35 +216,6 @@ class TrialRunner:
         except TimeoutError:
             await agent.stop(board_id)
             evidence.status = await agent.status(board_id)
-
-    async def _gather(self, evidence: Evidence) -> None:
-        """Everything the judgement needs, fetched while it is there."""
-        agent, status = self._session.agent, evidence.status
-        with self._step(evidence.steps, "clock"):
-            evidence.clock_after = await self._clock()
-        await self._show_temperature(evidence.trial.board)
-        if status is not None and status.exit is not None:
-            with self._step(evidence.steps, "collect"):
-                evidence.files = await agent.collect(status.exit, evidence.folder)
-        cell = evidence.trial.cell
-        if evidence.mode is None:  # adopted: what the board is in now is what it ran in
-            mode = await self._session.set_mode(cell.power_mode, cell.clocks)
-            evidence.mode = None if mode.has_changed else mode
-        else:
-            evidence.state_after = await self._session.controller.current()
-        if self._feed is not None:
-            with self._step(evidence.steps, "trace"):
-                await self._gather_trace(evidence, self._feed)
-
-    async def _gather_trace(self, evidence: Evidence, feed: MeterFeed) -> None:
-        now_s = self._services.clock.monotonic()
-        await feed.wait_past(now_s + feed.margin_s, feed.margin_s + 2 * feed.spec.deadline_s)
-        begin_s = evidence.begin_s - feed.margin_s
-        evidence.trace = feed.trace.between(begin_s, float("inf"))
-        if evidence.is_adopted:
-            earlier = self._services.read_trace(evidence.folder)
-            if earlier is not None:
-                evidence.trace = earlier.followed_by(evidence.trace)
 
     def _commit(self, ticket: Ticket, evidence: Evidence, judged: Judged) -> TrialState:
         """Hand the record over to be committed; the trial's new state."""
@@ -366,12 +276,3 @@ class TrialRunner:
             self._feed.check_alive()
             self._feed.trace.drop_before(self._services.clock.monotonic() - TRACE_KEPT_S)
             yield
-
-    @contextlib.contextmanager
-    def _step(self, steps: list[StepTime], name: str) -> Iterator[None]:
-        begin_s = self._services.clock.monotonic()
-        try:
-            yield
-        finally:
-            seconds = self._services.clock.monotonic() - begin_s
-            steps.append(StepTime(step=name, seconds=round(seconds, 6)))
