@@ -43,10 +43,12 @@ class Database:
 
         Raises what the database raises: the writer decides what is tried again.
         """
-        with self.engine.connect() as connection:
-            connection.execution_options(**{_WRITES: True})
-            with connection.begin():
-                yield connection
+        with self.writer() as connection, connection.begin():
+            yield connection
+
+    def writer(self) -> Connection:
+        """A connection whose transactions hold the write lock from their start; close it."""
+        return self.engine.connect().execution_options(**{_WRITES: True})
 
     def close(self) -> None:
         """Close all connections."""

@@ -9,8 +9,9 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +64,7 @@ class Writer:
         self._events_due_s: float | None = None
         self._is_closed = False
         self._thread: threading.Thread | None = None
+        self._connection: Connection | None = None
 
     async def write(
         self, job: Job, files: Path | None = None, *, is_patient: bool = False
@@ -157,6 +159,8 @@ class Writer:
                 tickets = []
         finally:
             self._abandon(tickets)
+            if self._connection is not None:
+                self._connection.close()
 
     def _abandon(self, tickets: Sequence[_Ticket]) -> None:
         """Nobody may wait for a thread that a bug ended."""
@@ -227,7 +231,7 @@ class Writer:
         Refusals are rare, and a savepoint for each change costs as much as the change.
         """
         try:
-            with self._database.writing() as connection:
+            with self._transaction() as connection:
                 for ticket in tickets:
                     ticket.job(connection)
                 _flush_files([ticket.files for ticket in tickets if ticket.files is not None])
@@ -241,10 +245,29 @@ class Writer:
             return self._commit_apart(tickets, events)
         return [None] * len(tickets)
 
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        """As the database's `writing`, for this thread, which keeps the connection to a file.
+
+        That to a server is looked at anew each time: it may have gone meanwhile.
+        """
+        if self._database.path is None:
+            with self._database.writing() as connection:
+                yield connection
+            return
+        connection, self._connection = self._connection or self._database.writer(), None
+        try:
+            with connection.begin():
+                yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+
     def _commit_apart(
         self, tickets: Sequence[_Ticket], events: Sequence[EventRow]
     ) -> list[FarmError | None]:
-        with self._database.writing() as connection:
+        with self._transaction() as connection:
             outcomes = [self._apply(connection, ticket.job) for ticket in tickets]
             pairs = zip(tickets, outcomes, strict=True)
             _flush_files([t.files for t, refusal in pairs if t.files and refusal is None])
