@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from farm.drivers.agent_bundle import OLDEST_PYTHON
+from farm.drivers.board_facts.sudo import SudoComplaint, complaint_line, sudo_complaint
 from farm.errors import (
     AgentError,
     BoardError,
@@ -57,8 +58,29 @@ def refused_start(greeting: Mapping[str, object], board: Board) -> BoardError:
 
 
 def check_sudo(result: CommandResult, board: Board) -> None:
-    """Tell sudo's own refusal from the command's. Raises AgentError."""
-    text = result.error_text
-    if result.exit_status == 1 and text.startswith("sudo:"):
-        remedy = f"let {board.user} use sudo without a password on the board, or log in as root"
-        raise AgentError(f"run {result.argv[0]} as root", text.strip(), remedy=remedy)
+    """Tell sudo's own refusal from the command's. Raises AgentError.
+
+    `seen` begins with ``sudo:``. That sudo finds no such command is a result like a shell's.
+    """
+    complaint = sudo_complaint(result.exit_status, result.error_text, result.text)
+    if complaint is None or complaint is SudoComplaint.NO_COMMAND:
+        return
+    seen = complaint_line(result.error_text)
+    raise AgentError(
+        f"run {result.argv[0]} as root",
+        seen if seen.startswith("sudo:") else f"sudo: {seen}",
+        remedy=_SUDO_REMEDIES.get(complaint, _SUDO_REMEDY).format(
+            user=board.user, name=board.name
+        ),
+    )
+
+
+_SUDO_REMEDY = (
+    "let {user} use sudo without a password on the board (`farm boards sudoers {name}` prints "
+    "the file), or log in as root"
+)
+_SUDO_REMEDIES = {
+    SudoComplaint.NO_SUDO: "install sudo on the board, or log in as root",
+    SudoComplaint.CANNOT: "sudo needs its setuid bit and a file system without nosuid there; or "
+    "log in as root",
+}

@@ -10,12 +10,13 @@ from tests.servers.namespaces import BoardLab, BoardOptions, NamespaceBoard, why
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests in this folder need namespaces; none may take long."""
+    """All tests in this folder need namespaces; none may take long that does not say so."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.namespaces)
-            item.add_marker(pytest.mark.timeout(60))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(60))
 
 
 @pytest.fixture(scope="session")

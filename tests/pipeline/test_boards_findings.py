@@ -156,6 +156,7 @@ def test_what_sudo_does_not_let_fails_with_the_command_that_writes_the_rule() ->
         ("not_allowed", "nothing as root"),
         ("no_sudo", "no sudo"),
         ("other", "words that farm does not know"),
+        ("no_answer", "hangs"),
     ],
 )
 def test_a_sudo_that_does_not_list_is_told_in_our_words_and_its_own(
@@ -165,7 +166,8 @@ def test_a_sudo_that_does_not_list_is_told_in_our_words_and_its_own(
     (finding,) = said.of_rights(TX2, told)
     assert finding.level == "fail"
     assert words in finding.text
-    assert "sudo: its own" in finding.text
+    assert "`its own`" in finding.text
+    assert finding.fix
 
 
 def reading(watts: float, *, is_on: bool | None = True) -> MeterReading:

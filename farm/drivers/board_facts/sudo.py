@@ -44,17 +44,26 @@ _TEXTS = (
     ("in the sudoers file", SudoComplaint.NOT_ALLOWED),
     ("is not allowed to ", SudoComplaint.NOT_ALLOWED),
     ("may not run sudo", SudoComplaint.NOT_ALLOWED),
+    ("I'm afraid I can't do that", SudoComplaint.NOT_ALLOWED),  # sudo-rs
     ("sudo: not found", SudoComplaint.NO_SUDO),
     ("sudo: command not found", SudoComplaint.NO_SUDO),
     ("sudo: No such file or directory", SudoComplaint.NO_SUDO),
     ("effective uid is not 0", SudoComplaint.CANNOT),
     ("no new privileges", SudoComplaint.CANNOT),
     ("must be owned by uid 0", SudoComplaint.CANNOT),
+    ("no valid sudoers sources found", SudoComplaint.CANNOT),
     ("invalid option", SudoComplaint.UNKNOWN_OPTION),
     ("unrecognized option", SudoComplaint.UNKNOWN_OPTION),
     (": command not found", SudoComplaint.NO_COMMAND),
 )
-_HARMLESS = re.compile(r"^sudo: (?:unable to resolve host|setrlimit\()")
+_HARMLESS = re.compile(
+    r"^sudo: (?:unable to resolve host|setrlimit\(|unable to send "  # mail, audit message
+    r"|unable to (?:open|mkdir|stat|read|write(?: to)?) \S*/(?:ts|timestamp|lectured)\b"
+    r"|\S+ is (?:world writable|mode [0-7]+, should be|owned by [ug]id \d+, should be))"
+)
+"""Warnings after which sudo goes on: name service, limits, its own state, a file it skips."""
+_STATUS, _NO_SUDO_STATUS = 1, 127
+"""sudo's own failures all end with 1; what a shell, or the agent, says where there is no sudo."""
 _MAY_RUN = re.compile(r"^User .* may run the following commands", re.MULTILINE)
 _RULE = re.compile(r"^\(([^)]*)\)\s*(.*)$")
 _TAG = re.compile(r"^((?:NO)?[A-Z_]{4,20}):\s*")
@@ -99,20 +108,29 @@ class SudoListing:
         return told
 
 
-def sudo_complaint(exit_status: int, stderr: str) -> SudoComplaint | None:
-    """Why sudo did not run it; None when it did, or when the complaint is the command's own."""
-    if exit_status == 0:
+def sudo_complaint(exit_status: int, stderr: str, stdout: str = "") -> SudoComplaint | None:
+    """Why sudo did not run it; None when it did, or when the complaint is the command's own.
+
+    A warning of sudo (``unable to resolve host``) stands before what the command says: unknown
+    words are a refusal only where they are the last, and where nothing was printed besides.
+    """
+    if exit_status not in (_STATUS, _NO_SUDO_STATUS):
         return None
-    lines = [line for line in stderr.splitlines() if not _HARMLESS.match(line)]
+    lines = [line for line in stderr.splitlines() if line.strip() and not _HARMLESS.match(line)]
     its_own = [line for line in lines if "sudo" in line or line.startswith("Sorry, user ")]
     for words, meaning in _TEXTS:
         if any(words in line for line in its_own):
-            return meaning
-    return SudoComplaint.OTHER if any(line.startswith("sudo:") for line in lines) else None
+            return meaning if _may_end_so(meaning, exit_status) else None
+    is_last = bool(lines) and lines[-1].startswith("sudo:") and not stdout.strip()
+    return SudoComplaint.OTHER if is_last and exit_status == _STATUS else None
+
+
+def _may_end_so(meaning: SudoComplaint, exit_status: int) -> bool:
+    return exit_status == _STATUS or meaning is SudoComplaint.NO_SUDO
 
 
 def complaint_line(stderr: str) -> str:
-    """The line to show of what sudo said: its last that is no mere warning."""
+    """The line to show of what sudo said: its first that is no mere warning."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     telling = [line for line in lines if line.startswith("sudo:") and not _HARMLESS.match(line)]
     return next(iter(telling or lines[-1:]), "nothing")[:300]

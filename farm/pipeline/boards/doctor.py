@@ -57,6 +57,7 @@ class _Check:
         self.findings: list[Finding] = []
         self.facts = BoardFacts()
         self.mode = ""
+        self.has_table = False
 
     @property
     def summary(self) -> str:
@@ -115,6 +116,7 @@ class _Check:
         table: PowerModeTable | None = None
         try:
             table = await controller_of(self.lab, self.board, self.agent).modes()
+            self.has_table = True
         except PowerModeError as error:
             self.findings.append(said.of_error(error))
         matches = identify(self.facts.compatible, self.facts.model, self.lab.profiles.values())
@@ -122,12 +124,11 @@ class _Check:
         self.findings += said.of_profile(self.board, matches, self.profile, lines)
 
     async def rights(self) -> None:
-        """sudo; then, if it may be used, the present mode."""
+        """sudo; then the present mode, if it may be asked for and there is a table to name it."""
         needed = root_commands(self.profile)
         rights = await ask_rights(self.agent, needed)
-        found = said.of_rights(self.board, rights)
-        self.findings += found
-        if _may_read_mode(rights):
+        self.findings += said.of_rights(self.board, rights)
+        if self.has_table and _may_read_mode(rights):
             state = await controller_of(self.lab, self.board, self.agent).current()
             self.mode = f"{state.name}{', clocks locked' if state.is_locked else ''}"
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from farm.analysis.clock import MAX_BOUND_S
 from farm.analysis.profile_match import ProfileMatch
+from farm.drivers.agent_refusals import STEP as AGENT_STEP
 from farm.drivers.board_facts.busy import BusyLook
 from farm.errors import (
     AuthError,
@@ -25,12 +26,14 @@ from farm.model.board import Board, MeterSpec
 from farm.model.profile import BoardProfile
 from farm.model.trace import MissKind
 from farm.pipeline.boards.meter_look import MeterLook
-from farm.pipeline.boards.rights import SudoRights
+from farm.pipeline.boards.rights import NO_ANSWER, SudoRights
 
 LEAST_FREE_MB, LOW_FREE_MB = 200, 1000
 """Assumed: logs, artifacts and the system's own growth of a night; below the first it fails."""
 WARM_C, NEAR_LIMIT_C = 60.0, 15.0
 """Assumed: at rest a board with a working fan is cooler, and further from its limit."""
+USUAL_LIMIT_C = 95.0
+"""Jetsons slow down from 95 C (TX2) to 99 C (Orin) on: for profiles that tell no limit."""
 FOREIGN_CORES = 0.1
 WIDE_CLOCK_S = 300.0
 SHOWN_DIFFERENCES = 4
@@ -77,13 +80,15 @@ _ABOUT: tuple[tuple[type[FarmError], str], ...] = (
     (ConfigError, "inventory"),
     (DriverError, "driver"),
 )
+_PLAIN_STEPS = ("connect", AGENT_STEP)
+"""Steps that the finding's word tells already."""
 
 
 def of_error(error: FarmError, *, about: str = "", level: Level = "fail") -> Finding:
     """An error as a finding: what was seen, and its remedy as the fix."""
     word = next((word for kind, word in _ABOUT if isinstance(error, kind)), "agent")
     step, seen = getattr(error, "step", ""), getattr(error, "seen", "")
-    text = f"{step}: {seen}" if step else str(error)
+    text = str(error) if not step else seen if step in _PLAIN_STEPS else f"{step}: {seen}"
     return Finding(level, about or word, text, str(getattr(error, "remedy", "")))
 
 
@@ -121,10 +126,11 @@ def of_temperature(celsius: float | None, profile: BoardProfile) -> list[Finding
     """Hot at rest: the fan, the room, or somebody's load."""
     if celsius is None:
         return [Finding("note", "temperature", "the board tells none")]
-    limit = profile.max_temperature_c.value if profile.max_temperature_c else None
+    told = profile.max_temperature_c
+    limit, whose = (told.value, "its limit is") if told else (USUAL_LIMIT_C, "boards slow down at")
     fix = "look at its fan and its air; wait until it cooled down"
-    if limit is not None and celsius >= limit - NEAR_LIMIT_C:
-        text = f"{celsius:.0f} C, its limit is {limit:.0f} C"
+    if celsius >= limit - NEAR_LIMIT_C:
+        text = f"{celsius:.0f} C at rest, {whose} {limit:.0f} C"
         return [Finding("fail", "temperature", text, fix)]
     if celsius >= WARM_C:
         return [Finding("warn", "temperature", f"{celsius:.0f} C at rest", fix)]
@@ -184,9 +190,11 @@ def of_profile(
 
 def of_rights(board: Board, rights: SudoRights) -> list[Finding]:
     """What sudo refuses, and how to let it."""
-    fix = f"`farm boards sudoers {board.name}` writes what is needed for /etc/sudoers.d/farm"
+    fix = f"`farm boards sudoers {board.name}` prints the file for /etc/sudoers.d/farm there"
     if rights.complaint:
-        return [Finding("fail", "sudo", _refusal(rights), fix)]
+        words, other_fix = _REFUSALS.get(rights.complaint, _UNKNOWN_REFUSAL)
+        text = f"{words}: it said `{rights.said.removeprefix('sudo: ')}`"
+        return [Finding("fail", "sudo", text, other_fix or fix)]
     found: list[Finding] = []
     missing = rights.of("missing")
     if missing:
@@ -208,23 +216,30 @@ def of_rights(board: Board, rights: SudoRights) -> list[Finding]:
     return found
 
 
-def _refusal(rights: SudoRights) -> str:
-    words = {
-        "needs_tty": "sudo wants a terminal (Defaults requiretty)",
-        "needs_password": "sudo asks for a password, or lets this user do nothing",
-        "not_allowed": "sudo lets this user do nothing as root",
-        "no_sudo": "there is no sudo on the board",
-        "cannot": "sudo cannot become root there",
-    }.get(rights.complaint, "sudo refuses, in words that farm does not know")
-    return f"{words}: {rights.said}"
+_REFUSALS = {
+    "needs_tty": ("sudo wants a terminal (Defaults requiretty)", ""),
+    "needs_password": ("sudo asks for a password, or lets this user do nothing", ""),
+    "not_allowed": ("sudo lets this user do nothing as root", ""),
+    "no_sudo": (
+        "there is no sudo on the board",
+        "`apt install sudo` there, or `user: root` in the inventory",
+    ),
+    "cannot": (
+        "sudo cannot become root there",
+        "look there: `sudo -v`, the setuid bit, a nosuid mount, `visudo -c`",
+    ),
+    NO_ANSWER: ("sudo hangs", "log in and try `sudo -n -l`: a name server, a directory, a disk"),
+}
+_UNKNOWN_REFUSAL = ("sudo refuses, in words that farm does not know", "")
 
 
 def of_meter(spec: MeterSpec, look: MeterLook) -> list[Finding]:
     """Whether the meter answers, measures, and moves."""
     where = f"{spec.name} ({spec.host or spec.kind})"
     if look.error is not None:
-        finding = of_error(look.error, about="meter")
-        return [Finding("fail", "meter", f"{where}: {finding.text}", finding.fix)]
+        seen = getattr(look.error, "seen", "") or str(look.error)
+        text = seen if seen.startswith(spec.name) else f"{where}: {seen}"
+        return [Finding("fail", "meter", text, of_error(look.error).fix)]
     if not look.readings:
         last = look.misses[-1] if look.misses else None
         why = f": {last.kind.value} {last.text}".rstrip() if last else ""

@@ -19,6 +19,9 @@ from farm.pipeline.boards.needs import RootCommand
 ASK_LIMIT_S = 15.0
 """sudo asks name servers and directories; longer than that is a board that hangs."""
 
+NO_ANSWER = "no_answer"
+"""The complaint of a sudo that hung."""
+
 State = Literal["root", "free", "password", "no", "missing", "unknown"]
 
 
@@ -59,6 +62,8 @@ async def ask_rights(agent: BoardCommands, commands: Sequence[RootCommand]) -> S
     if not commands:
         return SudoRights(state="free")
     listed = await _sudo(agent, "-l")
+    if listed.exit_status == _HUNG:
+        return SudoRights(state="no", complaint=NO_ANSWER, said=listed.error_text)
     complaint = _complaint(listed)
     if complaint is SudoComplaint.UNKNOWN_OPTION:
         rights = [await _try(agent, command) for command in commands]
@@ -77,6 +82,8 @@ def _summed(rights: Sequence[CommandRight], listing: SudoListing) -> SudoRights:
     return SudoRights(state=worst, defaults=flags, commands=tuple(rights))
 
 
+_HUNG = -1
+"""No exit status: what is told of a sudo that did not end."""
 _WORST: tuple[State, ...] = ("missing", "no", "password", "free", "unknown")
 
 
@@ -108,14 +115,14 @@ async def _sudo(agent: BoardCommands, *words: str) -> CommandResult:
     try:
         return await agent.run(argv, timeout_s=ASK_LIMIT_S)
     except CommandTimeoutError:
-        said = f"sudo: no answer in {ASK_LIMIT_S:.0f} s".encode()
-        return CommandResult(argv, 1, b"", said, ASK_LIMIT_S)
+        said = f"no answer in {ASK_LIMIT_S:.0f} s".encode()
+        return CommandResult(argv, _HUNG, b"", said, ASK_LIMIT_S)
 
 
 def _complaint(answer: CommandResult) -> SudoComplaint | None:
     if answer.exit_status == 127:  # noqa: PLR2004 - not found
         return SudoComplaint.NO_SUDO
-    return sudo_complaint(answer.exit_status, answer.error_text)
+    return sudo_complaint(answer.exit_status, answer.error_text, answer.text)
 
 
 def _state(complaint: SudoComplaint) -> State:
