@@ -12,6 +12,7 @@ from removal import Sweeper, remove_tree
 from standing import Supervisors
 from telemetry import Telemetry
 from views import Views
+from watchdog import Restore
 from wire import RequestError, line, number_of, packed, read_json, text_of, texts_of
 
 READ_LIMIT = 1024 * 1024
@@ -30,14 +31,16 @@ class Operations:
         supervisors = Supervisors(agent, agent.place.boot_id(), sweeper, self._tell_end)
         self._attempts = Attempts(agent.place, self._payloads, supervisors, self._views)
         self._lease = LeaseFile(agent.place)
+        self._restore = Restore(agent.place, self._lease, self._attempts)
         self._watched = set()  # attempts whose end will be told
-        names = (
-            "clock hello facts run read temperature has build clean start status stop watch"
         self._telemetry = Telemetry(agent, self._own_trees, lambda: len(self._watched))
         agent.call_when_due(self._telemetry)
-            " read_file follow remove list lease_take lease_release lease_show"
-        )
+        names = (
+            "clock hello facts run read temperature has build clean start status stop watch"
             " telemetry_start telemetry_stop"
+            " read_file follow remove list lease_take lease_release lease_show"
+            " restore_keep restore_show restore_drop"
+        )
         self._table = {name: getattr(self, "_" + name) for name in names.split()}
 
     def serve(self, request):
@@ -97,10 +100,10 @@ class Operations:
         if not is_begun:
             return {"status": self._watched_status(attempt_id)}
         self._watched.add(attempt_id)
+        self._agent.later(self._telemetry.mark)
         status = {"attempt_id": attempt_id, "phase": "running", "boot_id": self._place.boot_id()}
         return {"status": status}
 
-        self._agent.later(self._telemetry.mark)
     def _tell_end(self, attempt_id, event):
         """Send the exit event; without one by what lies in the attempt's folder."""
         if event is None:
@@ -111,10 +114,10 @@ class Operations:
             event = line({"event": "exit", "attempt": status})
         self._watched.discard(attempt_id)
         self._agent.send_line(event)
+        self._agent.later(self._telemetry.mark)  # after the event: it holds up nobody
 
     def _watch_lock(self, attempt_id):
         watcher = Watcher(self._tell_end, self._attempts, self._place, attempt_id)
-        self._agent.later(self._telemetry.mark)  # after the event: it holds up nobody
         self._agent.add_ticker(watcher)
 
     def _watched_status(self, attempt_id):
@@ -124,9 +127,6 @@ class Operations:
             self._watched.add(attempt_id)
             self._watch_lock(attempt_id)
         return status
-
-    def _status(self, request):
-        return {"status": self._attempts.status(text_of(request, "attempt"))}
 
     def _telemetry_start(self, request):
         return self._telemetry.start(request)
@@ -143,6 +143,9 @@ class Operations:
     def close(self):
         """The agent ends."""
         self._telemetry.stop()
+
+    def _status(self, request):
+        return {"status": self._attempts.status(text_of(request, "attempt"))}
 
     def _watch(self, request):
         return {"status": self._watched_status(text_of(request, "attempt"))}
@@ -191,10 +194,25 @@ class Operations:
 
     def _lease_release(self, request):
         self._lease.release(text_of(request, "run"))
+        self._restore.wake()
         return {}
 
     def _lease_show(self, _request):
         return {"lease": self._lease.show()}
+
+    def _restore_keep(self, request):
+        steps = request.get("steps")
+        if not isinstance(steps, list):
+            raise RequestError("bad_request", "steps must be a list")
+        self._restore.keep(text_of(request, "run"), steps)
+        return {}
+
+    def _restore_show(self, _request):
+        return {"restore": self._restore.show()}
+
+    def _restore_drop(self, request):
+        self._restore.drop(text_of(request, "run"))
+        return {}
 
 
 class Watcher:

@@ -18,12 +18,13 @@ from farm.drivers.agent_bundle import build, receive_argv, serve_argv
 from farm.drivers.agent_channel import AgentChannel
 from farm.drivers.agent_collect import collect
 from farm.drivers.agent_follow import Followers
+from farm.drivers.agent_lease import LeaseRequests
 from farm.drivers.agent_payloads import PayloadPusher
 from farm.drivers.agent_refusals import STEP, check_sudo, no_python, refused_start
-from farm.drivers.agent_waits import AttemptWaits
 from farm.drivers.agent_telemetry import AgentTelemetry, OnBatch
+from farm.drivers.agent_waits import AttemptWaits
 from farm.errors import AgentError, BoardError, TransferError
-from farm.interfaces.agent import AttemptExit, AttemptStatus, BoardAgent, Job, Lease
+from farm.interfaces.agent import AttemptExit, AttemptStatus, BoardAgent, Job
 from farm.interfaces.transport import CommandResult, Transport
 from farm.model.attempt import BoardFingerprint, FileRecord
 from farm.model.board import Board
@@ -36,7 +37,7 @@ REQUEST_S = 30.0
 NOT_FOUND = (126, 127)  # POSIX shells: found but not executable, not found
 
 
-class SshBoardAgent(BoardAgent):
+class SshBoardAgent(LeaseRequests, BoardAgent):
     """A BoardAgent over one stream. Made by `open_agent`."""
 
     def __init__(self, transport: Transport, board: Board) -> None:
@@ -46,8 +47,8 @@ class SshBoardAgent(BoardAgent):
         self._pusher: PayloadPusher | None = None
         self._waits = AttemptWaits(self._channel)
         self._followers = Followers(self._channel)
-        self._removals: list[str] = []
         self._telemetry = AgentTelemetry(self._channel)
+        self._removals: list[str] = []
         self._removal_timer: asyncio.TimerHandle | None = None
 
     async def open(self, timeout_s: float) -> None:
@@ -218,7 +219,6 @@ class SshBoardAgent(BoardAgent):
         """Deliver a log file until the attempt ends; from `offset`, else from where we were."""
         await self._followers.follow(attempt_id, file, on_data, offset)
 
-    async def list_attempts(self) -> tuple[AttemptStatus, ...]:
     def start_telemetry(self, argv: Sequence[str], rate_hz: float, on_batch: OnBatch) -> None:
         """Begin the stream, or begin it anew; returns at once. Raises LinkLostError."""
         self._telemetry.start(argv, rate_hz, on_batch)
@@ -227,6 +227,7 @@ class SshBoardAgent(BoardAgent):
         """End the stream. Never raises."""
         self._telemetry.stop()
 
+    async def list_attempts(self) -> tuple[AttemptStatus, ...]:
         """All attempts that lie on the board."""
         answer = await self._channel.request("list", within_s=REQUEST_S)
         listed = answer.fields.get("attempts")
@@ -234,29 +235,12 @@ class SshBoardAgent(BoardAgent):
             raise agent_answers.not_understood("list", "attempts is no list")
         return tuple(agent_answers.status(each)[0] for each in listed)
 
-    async def take_lease(self, run_id: str, holder: str, ttl_s: float) -> Lease:
-        """Take or renew it for this run. Raises LeaseHeldError while another run holds it."""
-        answer = await self._channel.request("lease_take", run=run_id, holder=holder, ttl_s=ttl_s)
-        return agent_answers.lease(answer.fields.get("lease"))
-
-    async def release_lease(self, run_id: str) -> None:
-        """Give it back; not ours is no error."""
-        await self._channel.request("lease_release", run=run_id)
-
-    async def show_lease(self) -> Lease | None:
-        """The lease that holds now, or None."""
-        answer = await self._channel.request("lease_show")
-        value = answer.fields.get("lease")
-        return None if value is None else agent_answers.lease(value)
-
     async def clean(self) -> int:
         """Remove cached payloads that no running attempt uses; bytes freed."""
         answer = await self._channel.request("clean", within_s=300.0)
         if self._pusher is not None:
             self._pusher.forget_all()
         return int(answer.number("freed"))
-        elif event.get("event") == "telemetry":
-            self._telemetry.take(event)
 
     async def close(self) -> None:
         """End the agent's channel; running attempts go on. What is to be removed is removed."""
@@ -271,6 +255,8 @@ class SshBoardAgent(BoardAgent):
     def _take_event(self, event: Mapping[str, object]) -> None:
         if event.get("event") == "exit":
             self._waits.take_exit(event.get("attempt"))
+        elif event.get("event") == "telemetry":
+            self._telemetry.take(event)
         else:
             self._followers.take(event)
 

@@ -12,7 +12,7 @@ from farm.interfaces.sinks import Journal, Progress, RunEvent, TraceSink
 from farm.interfaces.transport import Transport
 from farm.model.board import Board
 from farm.model.payload import Payload
-from farm.model.power_mode import PowerModeState
+from farm.model.power_mode import FanPolicy, PowerModeState
 from farm.model.profile import BoardProfile
 from farm.model.sweep import Limits, MeasureRules
 from farm.model.trace import PowerTrace
@@ -46,6 +46,7 @@ class RunServices:
     originals: Mapping[str, PowerModeState]
     open_trace: Callable[[Path, str], TraceSink]
     read_trace: Callable[[Path], PowerTrace | None]
+    fan: FanPolicy = "default"
 
     def tell(
         self,

@@ -2,18 +2,25 @@
 
 import asyncio
 import contextlib
+from datetime import datetime, timedelta
 
-from farm.errors import BoardError, FarmError, LinkLostError, RebootNeededError
+from farm.errors import (
+    BoardError,
+    FarmError,
+    LinkLostError,
+    RebootNeededError,
+    UnsupportedPowerModeError,
+)
 from farm.execution.equipment import BoardEquipment, RunServices
+from farm.execution.kept_restore import keep_restore, meet_kept_restore
 from farm.execution.reboot import AROUND_LIMIT_S, Rebooter
 from farm.interfaces.agent import BoardAgent
-from farm.interfaces.power_controller import PowerController
+from farm.interfaces.power_controller import FanController, PowerController
 from farm.interfaces.transport import Transport
 from farm.model.power_mode import AppliedPowerMode, ClockPolicy, PowerModeState
 
-LEASE_TTL_S = 900.0
-"""How long a board stays ours when the host vanishes: longer than a host's reboot (assumed)."""
-LEASE_RENEW_S = 180.0
+RENEWALS = 5
+"""So often a lease is renewed before it would end."""
 CLOSE_LIMIT_S = 30.0
 
 
@@ -33,6 +40,7 @@ class BoardSession:
         self._agent: BoardAgent | None = None
         self._controller: PowerController | None = None
         self._original: PowerModeState | None = services.originals.get(equipment.board.name)
+        self._leased: datetime | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._rebooter = Rebooter(self, services, equipment.board.name)
 
@@ -61,34 +69,48 @@ class BoardSession:
         Raises what the transport, the agent and the power controller raise.
         """
         await self._drop_link()
-        services = self._services
         self._transport = self.equipment.transport()
         await self._transport.connect()
         self._agent = await self.equipment.agent(self._transport)
-        await self._agent.take_lease(services.run_id, services.holder, LEASE_TTL_S)
+        await self._take_lease()
         if self._agent.fingerprint.boot_id != self.boot_id:
             self.applied = None  # a reboot loses clocks, and on some images the mode
             self.boot_id = self._agent.fingerprint.boot_id
         self._controller = self.equipment.controller(self._agent)
-        if self._original is None:
-            self._original = await self._controller.current()
-            services.tell(
-                "original_state",
-                board=self.board.name,
-                text=self._original.name,
-                state=self._original.model_dump(mode="json"),
-            )
-            await services.journal.flush()  # before anything is changed
+        await self._know_original()
         if self._renewal is None:
             self._renewal = asyncio.create_task(
                 self._renew_lease(), name=f"lease {self.board.name}"
             )
+
+    async def _know_original(self) -> None:
+        """How the board is to be put back, by us or by itself: known before it is changed."""
+        services, name, controller = self._services, self.board.name, self.controller
+        if await meet_kept_restore(self.agent, services, name):
+            self.applied = None
+        if self._original is None:
+            original = await controller.current()
+            if services.fan != "default" and isinstance(controller, FanController):
+                detail = {**original.detail, "fan": await controller.fan_state()}
+                original = original.model_copy(update={"detail": detail})
+            self._original = original
+            services.tell(
+                "original_state",
+                board=name,
+                text=original.name,
+                state=original.model_dump(mode="json"),
+            )
+            await services.journal.flush()  # before anything is changed
+        await keep_restore(self.agent, controller, self._original, services.run_id)
 
     async def set_mode(self, asked: str, clocks: ClockPolicy) -> AppliedPowerMode:
         """Put the board into a power mode unless it is proven to be there already.
 
         Reboots it where the mode needs that and the sweep allows it.
         """
+        if self._is_lease_over:  # the host slept: the board may have put itself back
+            await self._take_lease()
+            await self._know_original()
         if self.applied and self.applied.asked == asked and self.applied.clocks == clocks:
             return self.applied
         self.applied = None
@@ -101,8 +123,24 @@ class BoardSession:
             )
         if self.boot_id != boot_id:
             applied = applied.model_copy(update={"has_changed": True, "has_rebooted": True})
-        self.applied = applied
-        return applied
+        self.applied = await self._with_fan(applied)
+        return self.applied
+
+    async def _with_fan(self, applied: AppliedPowerMode) -> AppliedPowerMode:
+        """Hold the fan as the sweep wants; after the clocks, whose tool sets it too."""
+        policy, controller = self._services.fan, self.controller
+        if policy == "default":
+            return applied
+        if not isinstance(controller, FanController):
+            raise UnsupportedPowerModeError(
+                "set the fan", "the board's power controller cannot set a fan"
+            )
+        await controller.set_fan(policy)
+        back = applied.read_back
+        back = back.model_copy(
+            update={"detail": {**back.detail, "fan": await controller.fan_state()}}
+        )
+        return applied.model_copy(update={"read_back": back})
 
     async def close(self) -> None:
         """Restore the board, give the lease back, close the link. Bounded; never raises.
@@ -133,6 +171,7 @@ class BoardSession:
         try:
             if self._original is not None:
                 await self._restore(self._original, limit)
+                await self.agent.drop_restore(self._services.run_id)
                 self._services.tell("restored", board=self.board.name, text=self._original.name)
         finally:  # a board in the wrong mode is still no board that we work on
             if self.is_open:
@@ -153,11 +192,21 @@ class BoardSession:
 
     async def _renew_lease(self) -> None:
         while True:
-            await self._services.clock.sleep(LEASE_RENEW_S)
+            await self._services.clock.sleep(self._services.limits.lease_s / RENEWALS)
             with contextlib.suppress(BoardError):  # the lane meets a lost link by itself
-                await self.agent.take_lease(
-                    self._services.run_id, self._services.holder, LEASE_TTL_S
-                )
+                if not self._is_lease_over:
+                    await self._take_lease()
+
+    async def _take_lease(self) -> None:
+        services, asked = self._services, self._services.clock.now()
+        await self.agent.take_lease(services.run_id, services.holder, services.limits.lease_s)
+        self._leased = asked
+
+    @property
+    def _is_lease_over(self) -> bool:
+        """By the host's wall clock: its monotonic one stands while it sleeps."""
+        length = timedelta(seconds=self._services.limits.lease_s)
+        return self._leased is None or self._services.clock.now() - self._leased > length
 
     async def _drop_link(self) -> None:
         agent, transport = self._agent, self._transport

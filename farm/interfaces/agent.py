@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from farm.interfaces.telemetry import TelemetryBatch
 from farm.interfaces.transport import CommandResult
 from farm.model.attempt import BoardFingerprint, FileRecord
 from farm.model.measurement import ClockExchange
 from farm.model.payload import Payload
+from farm.model.power_mode import RestoreStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,46 @@ class Lease:
     holder: str
     boot_id: str
     expires_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What came of one restore step. `exit_status` None: it did not end, or was not run."""
+
+    argv: tuple[str, ...]
+    exit_status: int | None
+    said: str
+    is_good: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SelfRestore:
+    """What the board's own watchdog did. `time`: the board's wall clock, in Unix seconds."""
+
+    time: float
+    is_complete: bool
+    results: tuple[StepResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRestore:
+    """The list on the board by which a run's changes are undone.
+
+    `done`: what the board did by itself, None while it has not; `is_watched`: a process there
+    waits for the lease to end.
+    """
+
+    run_id: str
+    holder: str
+    boot_id: str
+    steps: tuple[RestoreStep, ...]
+    is_watched: bool
+    done: SelfRestore | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the board may still be as that run changed it."""
+        return self.done is None or not self.done.is_complete
 
 
 class BoardCommands(Protocol):
@@ -178,8 +220,47 @@ class LeaseHolder(Protocol):
         """Give it back; not ours is no error."""
 
 
+class RestoreKeeper(Protocol):
+    """What the board does by itself when the lease ends and nobody renewed it."""
+
+    @abstractmethod
+    async def keep_restore(self, run_id: str, steps: Sequence[RestoreStep]) -> None:
+        """Lay the list on the board, durably, in place of any other; the run has the lease."""
+
+    @abstractmethod
+    async def kept_restore(self) -> KeptRestore | None:
+        """The list that lies there, also a done one."""
+
+    @abstractmethod
+    async def drop_restore(self, run_id: str) -> None:
+        """The board is as it was: remove the run's list; not of this run is no error."""
+
+
+class TelemetryStream(Protocol):
+    """What the board says of itself, told as it comes. An agent without it tells nothing."""
+
+    def start_telemetry(
+        self, argv: Sequence[str], rate_hz: float, on_batch: Callable[[TelemetryBatch], None]
+    ) -> None:
+        """Begin, or begin anew, without waiting: a tool's lines (`argv`, or () for none), files.
+
+        Raises LinkLostError. It ends with the link, or at `stop_telemetry`.
+        """
+
+    def stop_telemetry(self) -> None:
+        """End it. Never raises."""
+
+
 class BoardAgent(
-    BoardCommands, ClockSource, PayloadCache, Attempts, AttemptsUpkeep, LeaseHolder, Protocol
+    BoardCommands,
+    ClockSource,
+    PayloadCache,
+    Attempts,
+    AttemptsUpkeep,
+    LeaseHolder,
+    RestoreKeeper,
+    TelemetryStream,
+    Protocol,
 ):
     """Everything, as `farm.drivers.agent.SshBoardAgent` offers it."""
 

@@ -1,9 +1,17 @@
 """The operating mode of a board. Implementations: `farm/drivers/power_modes/`."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from farm.model.power_mode import AppliedPowerMode, ClockPolicy, PowerModeState, PowerModeTable
+from farm.model.power_mode import (
+    AppliedPowerMode,
+    ClockPolicy,
+    FanPolicy,
+    PowerModeState,
+    PowerModeTable,
+    RestoreStep,
+)
 
 
 class PowerController(Protocol):
@@ -41,4 +49,33 @@ class RebootingController(Protocol):
         True when it goes down, False when it changed live after all. The link may drop before
         the answer: LinkLostError and CommandTimeoutError then tell the same as True. Raises
         PowerModeError when the board refused. What it came back in is for `apply` to prove.
+        """
+
+
+@runtime_checkable
+class UnattendedController(Protocol):
+    """What a controller can do besides whose changes the board can undo without a host."""
+
+    @abstractmethod
+    async def restore_steps(self, original: PowerModeState) -> Sequence[RestoreStep]:
+        """The commands that put `original` back, told before anything is changed."""
+
+
+@runtime_checkable
+class FanController(Protocol):
+    """What a controller can do besides whose board has a fan that can be set.
+
+    `PowerController.restore` puts it back where the original's detail has ``fan``.
+    """
+
+    @abstractmethod
+    async def fan_state(self) -> str:
+        """How it is turned now, as a text for the detail ``fan``; "" where there is none."""
+
+    @abstractmethod
+    async def set_fan(self, policy: FanPolicy) -> None:
+        """Hold the fan and read it back; ``default`` changes nothing.
+
+        Raises UnsupportedPowerModeError where there is none, PowerModeError when it did not
+        take the value.
         """

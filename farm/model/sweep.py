@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from farm.model.power_mode import ClockPolicy
+from farm.model.power_mode import ClockPolicy, FanPolicy
 from farm.model.record import Record, Scalar
 
 Rule = dict[str, Scalar | tuple[Scalar, ...]]
@@ -70,17 +70,20 @@ class Limits(Record):
 
     `reboot` lets a board be rebooted where a power mode needs it, at most `max_reboots` times
     in a run; going back to the mode in which it was found comes on top. `reboot_s`: so long a
-    board may stay away, twice what users report (one to three minutes).
+    board may stay away, twice what users report (one to three minutes). `lease_s`: so long
+    after a host vanished a board stays its run's, then it puts itself back; 15 minutes are
+    longer than a host's reboot (assumed).
     """
 
     time_s: float = Field(default=900.0, gt=0)
     retries: int = Field(default=2, ge=0)
+    requeues: int = Field(default=2, ge=0)
     connect_retries: int = Field(default=5, ge=0)
     output_mb: float = Field(default=16.0, gt=0)
-    requeues: int = Field(default=2, ge=0)
     reboot: bool = False
     max_reboots: int = Field(default=20, ge=1)
     reboot_s: float = Field(default=300.0, gt=0, le=3600)
+    lease_s: float = Field(default=900.0, ge=1, le=24 * 3600)
 
 
 class Sweep(Record):
@@ -91,6 +94,7 @@ class Sweep(Record):
     spread: Literal["every", "any"] = "every"
     power_modes: tuple[str, ...] = ("current",)
     clocks: ClockPolicy = "default"
+    fan: FanPolicy = "default"
     payloads: tuple[PayloadAxes, ...] = Field(min_length=1)
     repeats: int = Field(default=10, ge=1)
     order: Literal["grouped", "shuffled"] = "grouped"

@@ -145,6 +145,7 @@ async def _execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> F
             originals=_originals(store, run_id),
             open_trace=_open_trace,
             read_trace=_read_trace,
+            fan=plan.sweep.fan,
         )
         left_open = await journal.open_attempts()
         known = await asyncio.to_thread(store.progress, run_id)

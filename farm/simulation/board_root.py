@@ -69,17 +69,47 @@ esac
 _SUDO = """\
 #!/bin/sh
 # sudo of a simulated board: no password, and root is an environment variable.
+list=
 while [ $# -gt 0 ]; do
     case "$1" in
         -n|-H|-E|-S|-k) shift ;;
+        -l) list=1; shift ;;
         -u|-p) shift 2 ;;
         --) shift; break ;;
         -*) echo "sudo: invalid option -- '${1#-}'" >&2; exit 1 ;;
         *) break ;;
     esac
 done
+if [ -n "$list" ]; then
+    if [ $# -eq 0 ]; then
+        echo "User ${USER:-farm} may run the following commands on $FARM_SIM_BOARD:"
+        echo "    (ALL : ALL) NOPASSWD: ALL"
+        exit 0
+    fi
+    path=$(command -v -- "$1") || { echo "sudo: $1: command not found" >&2; exit 1; }
+    shift
+    echo "$path${*:+ $*}"
+    exit 0
+fi
 [ $# -gt 0 ] || exit 0
 FARM_SIM_UID=0 HOME="$FARM_ROOT/root" exec env "$@"
+"""
+
+_TEE = """\
+#!/bin/sh
+# tee of a simulated board: the kernel's files are its own, and root's.
+case "$1" in
+    /sys/*|/run/*) ;;
+    *) exec /usr/bin/tee "$@" ;;
+esac
+if [ "${FARM_SIM_UID:-1000}" != 0 ]; then
+    echo "tee: $1: Permission denied" >&2
+    exit 1
+fi
+case "$1" in
+    /sys/*) [ -e "$FARM_ROOT$1" ] || { echo "tee: $1: No such file or directory" >&2; exit 1; } ;;
+esac
+exec /usr/bin/tee "$FARM_ROOT$1"
 """
 
 _NO_SUDO = """\
@@ -208,6 +238,7 @@ def _install_commands(root: Path, commands: dict[str, str]) -> None:
         _script(root / "bin" / name, text)
     _script(root / "bin" / "sudo", _SUDO)
     _script(root / "bin" / "id", _ID)
+    _script(root / "bin" / "tee", _TEE)
     _link(root / "bin" / "python3", str(Path(sys.executable).resolve()))
 
 

@@ -9,12 +9,20 @@ from pathlib import Path
 from typing import Literal
 
 from farm.errors import BoardError, LeaseHeldError
-from farm.interfaces.agent import AttemptExit, AttemptStatus, BoardAgent, Job, Lease
+from farm.interfaces.agent import (
+    AttemptExit,
+    AttemptStatus,
+    BoardAgent,
+    Job,
+    KeptRestore,
+    Lease,
+)
 from farm.interfaces.clock import Clock
 from farm.interfaces.transport import CommandResult
 from farm.model.attempt import BoardFingerprint, FileRecord
 from farm.model.measurement import ClockExchange
 from farm.model.payload import Payload
+from farm.model.power_mode import RestoreStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,7 @@ class FakeBoardAgent(BoardAgent):
         self._payloads: set[str] = set()
         self.boot_id = boot_id
         self.lease: Lease | None = None
+        self.restore: KeptRestore | None = None
         self.files: dict[str, str] = {}
         self.temperature: float | None = 40.0
         self.fail: dict[str, list[BoardError]] = defaultdict(list)
@@ -218,6 +227,22 @@ class FakeBoardAgent(BoardAgent):
         self._begin("release_lease", run_id)
         if self.lease is not None and self.lease.run_id == run_id:
             self.lease = None
+
+    async def keep_restore(self, run_id: str, steps: Sequence[RestoreStep]) -> None:
+        """Keep the list; nothing is done with it here."""
+        self._begin("keep_restore", run_id)
+        self.restore = KeptRestore(run_id, "", self.boot_id, tuple(steps), is_watched=True)
+
+    async def kept_restore(self) -> KeptRestore | None:
+        """`restore`; after a reboot nobody watches over it."""
+        self._begin("kept_restore", "")
+        return self.restore
+
+    async def drop_restore(self, run_id: str) -> None:
+        """Forget the run's list."""
+        self._begin("drop_restore", run_id)
+        if self.restore is not None and self.restore.run_id == run_id:
+            self.restore = None
 
     async def temperature_c(self) -> float | None:
         """`temperature`."""

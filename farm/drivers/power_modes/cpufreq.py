@@ -12,7 +12,7 @@ under /run until it is put back. Tried on a simulated /sys, not on a real board 
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from farm.drivers.power_modes.cpu_list import parse_cpu_list
 from farm.drivers.power_modes.cpufreq_state import (
@@ -32,13 +32,14 @@ from farm.drivers.power_modes.cpufreq_state import (
 from farm.drivers.power_modes.root import require_root, run_as_root, sudoers_remedy
 from farm.errors import PowerModeError, UnsupportedPowerModeError
 from farm.interfaces.agent import BoardCommands
-from farm.interfaces.power_controller import PowerController
+from farm.interfaces.power_controller import PowerController, UnattendedController
 from farm.model.mode_words import resolve_mode
 from farm.model.power_mode import (
     AppliedPowerMode,
     ClockPolicy,
     PowerModeState,
     PowerModeTable,
+    RestoreStep,
 )
 from farm.model.profile import BoardProfile
 
@@ -61,7 +62,7 @@ ALLOW = (
 """What sudo must allow. No ``*``: it would let further file names through."""
 
 
-class CpufreqPowerController(PowerController):
+class CpufreqPowerController(PowerController, UnattendedController):
     """Governors, frequency ranges and online cores of one board."""
 
     def __init__(self, commands: BoardCommands, profile: BoardProfile) -> None:
@@ -110,6 +111,25 @@ class CpufreqPowerController(PowerController):
             await self._set(wanted, f"restore power mode {original.name}")
         if await self._stored() is not None:
             await self._write(STORE, "")
+
+    async def restore_steps(self, original: PowerModeState) -> Sequence[RestoreStep]:
+        """The files of `original`'s detail one by one, each range opened before it is set."""
+        wanted = state_of_fields(original.detail)
+        if wanted is None:
+            return ()
+        lows = {each.number: each.low_khz for each in await self._policies()}
+        # All that can be online: we may have brought more online than there were.
+        cores = sorted((await self._cores()) - {0})
+        files = [(f"cpu{core}/online", "1") for core in cores if core in wanted.online]
+        for number, setting in wanted.settings.items():
+            folder = f"cpufreq/policy{number}/scaling_"
+            files.append((f"{folder}governor", setting.governor))
+            files.append((f"{folder}min_freq", str(lows.get(number, setting.min_khz))))
+            files.append((f"{folder}max_freq", str(setting.max_khz)))
+            files.append((f"{folder}min_freq", str(setting.min_khz)))
+        files += [(f"cpu{core}/online", "0") for core in cores if core not in wanted.online]
+        steps = [_write_step(f"{CPU}/{file}", f"{value}\n") for file, value in files]
+        return (*steps, _write_step(STORE, ""))
 
     async def _resolve(self, asked: str, table: PowerModeTable, before: PowerModeState) -> str:
         word, policies = asked.strip().lower(), await self._policies()
@@ -251,3 +271,8 @@ class CpufreqPowerController(PowerController):
 
 def _as_text(state: CpuState) -> str:
     return "\n".join(f"{key} {value}" for key, value in state_fields(state).items())
+
+
+def _write_step(path: str, text: str) -> RestoreStep:
+    argv = ("tee", path)
+    return RestoreStep(argv=argv, needs_root=True, stdin=text, timeout_s=WRITE_LIMIT_S)

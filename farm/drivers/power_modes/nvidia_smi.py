@@ -11,13 +11,13 @@ what was set is read back. Tried on answers of real cards, not on a card yet.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from farm.drivers.board_facts.nvidia_smi_query import parse_query, smi_number
 from farm.drivers.power_modes.root import require_root, run_as_root, sudoers_remedy
 from farm.errors import PowerModeError, UnsupportedPowerModeError
 from farm.interfaces.agent import BoardCommands
-from farm.interfaces.power_controller import PowerController
+from farm.interfaces.power_controller import PowerController, UnattendedController
 from farm.interfaces.transport import CommandResult
 from farm.model.mode_words import resolve_mode
 from farm.model.parameters import short_id
@@ -27,6 +27,7 @@ from farm.model.power_mode import (
     PowerMode,
     PowerModeState,
     PowerModeTable,
+    RestoreStep,
 )
 from farm.model.profile import BoardProfile
 
@@ -59,7 +60,7 @@ ALLOW = (
 _WATTS = re.compile(r"(\d{1,4})\s*w", re.IGNORECASE)
 
 
-class NvidiaSmiPowerController(PowerController):
+class NvidiaSmiPowerController(PowerController, UnattendedController):
     """Power limits and the clock lock of the only NVIDIA card of a computer."""
 
     def __init__(self, commands: BoardCommands, profile: BoardProfile) -> None:
@@ -129,6 +130,27 @@ class NvidiaSmiPowerController(PowerController):
             raise PowerModeError(
                 step, f"the limit is {after.detail['limit_w']} W, not {limit:g} W"
             )
+
+    async def restore_steps(self, original: PowerModeState) -> Sequence[RestoreStep]:
+        """Lock, limit and persistence as `current` told them; the limit is read back."""
+        limit = smi_number(original.detail.get("limit_w"))
+        if limit is None:
+            return ()
+        mhz = original.detail.get("locked_mhz", "")
+        commands = [["-rgc"], ["-pl", _as_option(limit)]]
+        if mhz.isdecimal():
+            commands[0] = ["-lgc", f"{mhz},{mhz}"]
+        if original.detail.get("persistence") == "Disabled":
+            commands.append(["-pm", "0"])
+        steps = [
+            RestoreStep(argv=("nvidia-smi", *each), needs_root=True, timeout_s=LIMIT_S)
+            for each in commands
+        ]
+        note = f"{mhz}\n" if mhz.isdecimal() else ""
+        keep = RestoreStep(argv=("tee", STORE), needs_root=True, stdin=note, timeout_s=LIMIT_S)
+        query = ("nvidia-smi", "--query-gpu=power.limit", "--format=csv,noheader,nounits")
+        proof = RestoreStep(argv=query, timeout_s=LIMIT_S, expects=f"{limit:.2f}")
+        return (*steps, keep, proof)
 
     async def _lock(self, card: Mapping[str, str | None], before: PowerModeState) -> None:
         top = smi_number(card["clocks.max.graphics"])

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from farm.drivers.power_modes import nvpmodel_refusals as refusals
 from farm.drivers.power_modes.cpu_list import parse_cpu_list
+from farm.drivers.power_modes.fan import JetsonFan
 from farm.drivers.power_modes.jetson_clocks import ClocksShown, parse_clocks
 from farm.drivers.power_modes.nvpmodel_conf import (
     gpu_masks,
@@ -31,18 +32,26 @@ from farm.drivers.power_modes.nvpmodel_output import (
 )
 from farm.drivers.power_modes.nvpmodel_proof import difference, stuck_mask, unexplained_caps
 from farm.drivers.power_modes.nvpmodel_refusals import CONF
+from farm.drivers.power_modes.nvpmodel_steps import restore_steps
 from farm.drivers.power_modes.root import is_refused_root, require_root, run_as_root
 from farm.errors import CommandTimeoutError, PowerModeError, UnsupportedPowerModeError
 from farm.interfaces.agent import BoardCommands
-from farm.interfaces.power_controller import PowerController, RebootingController
+from farm.interfaces.power_controller import (
+    FanController,
+    PowerController,
+    RebootingController,
+    UnattendedController,
+)
 from farm.interfaces.transport import CommandResult
 from farm.model.mode_words import resolve_mode
 from farm.model.power_mode import (
     AppliedPowerMode,
     ClockPolicy,
+    FanPolicy,
     PowerMode,
     PowerModeState,
     PowerModeTable,
+    RestoreStep,
 )
 from farm.model.profile import BoardProfile
 
@@ -61,11 +70,14 @@ REBOOT_SUDO_REMEDY = (
 )
 
 
-class NvpmodelPowerController(PowerController, RebootingController):
-    """Power modes of one Jetson."""
+class NvpmodelPowerController(
+    PowerController, RebootingController, UnattendedController, FanController
+):
+    """Power modes, clocks and fan of one Jetson."""
 
     def __init__(self, commands: BoardCommands, profile: BoardProfile) -> None:
         self._commands, self._profile = commands, profile
+        self._fan = JetsonFan(commands)
         self._table: PowerModeTable | None = None
         self._paths: Mapping[tuple[str, str], str] = {}
         self._masks: Mapping[int, Mapping[str, int]] = {}
@@ -115,13 +127,14 @@ class NvpmodelPowerController(PowerController, RebootingController):
             asked=asked,
             name=mode.name,
             id=mode.id,
+            budget_w=self._profile.budget_w(mode),
             clocks=clocks,
             has_changed=not is_there or before.is_locked != after.is_locked,
             read_back=after,
         )
 
     async def restore(self, original: PowerModeState) -> None:
-        """Put back the mode by its name (by its id if the table lost the name), then the lock."""
+        """Put back the mode by its name (else by its id), the lock, and a fan that was told."""
         table = await self._known()
         mode = table.by_name(original.name) or next(
             (mode for mode in table.modes if mode.id == original.id), None
@@ -131,6 +144,20 @@ class NvpmodelPowerController(PowerController, RebootingController):
                 "restore power mode", f"the board's table no longer has {original.name}"
             )
         await self.apply(mode.name, "locked" if original.is_locked else "default")
+        await self._fan.restore(original.detail.get("fan", ""))  # last: the clocks' tool sets it
+
+    async def restore_steps(self, original: PowerModeState) -> Sequence[RestoreStep]:
+        """Clocks, mode, clocks, then the fan where it was told."""
+        fan = await self._fan.steps(original.detail.get("fan", ""))
+        return (*restore_steps(original, STORE), *fan)
+
+    async def fan_state(self) -> str:
+        """``auto``, ``held N`` (255ths), or ""."""
+        return await self._fan.state()
+
+    async def set_fan(self, policy: FanPolicy) -> None:
+        """Hold the fan, read back. Raises UnsupportedPowerModeError, PowerModeError."""
+        await self._fan.hold(policy)
 
     async def request_reboot_into(self, asked: str) -> bool:
         """Answer the tool's question with YES; reboot where it asks none and a mask is stuck."""
