@@ -16,7 +16,7 @@ help:            ## list the targets
 
 .venv/.dev: pyproject.toml constraints.txt
 	@test -x $(PY) || python3 -m venv .venv
-	$(PY) -m pip install -q -c constraints.txt -e '.[report,postgres,hands-on,dev,bench]'
+	$(PY) -m pip install -q -c constraints.txt -e '.[report,postgres,hands-on,notify,dev,bench]'
 	@touch .venv/.user $@
 
 setup: .venv/.dev   ## install farm and all developer tools into .venv

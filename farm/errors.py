@@ -21,6 +21,7 @@ FarmError                          exit 1
 │ │ └ RebootNeededError            the board changes into the mode only by a reboot
 │ ├ MeterError                     retryable   no samples, refused, not a meter
 │ └ PayloadError                   it ran and said no, or its output does not parse
+├ NotifyError                      a message to people could not be sent; harms no run
 ├ StoreError                       a store that cannot be read or written
 │ └ StoreVersionError              made by a newer farm, or damaged: never touched
 └ AnalysisError                    data that does not support the question asked
@@ -179,6 +180,10 @@ class MeterError(BoardError):
 
 class PayloadError(BoardError):
     """The payload ran and said no, or its output does not parse."""
+
+
+class NotifyError(FarmError):
+    """A message to people could not be sent. Its text tells no secret."""
 
 
 class StoreError(FarmError):

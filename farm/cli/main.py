@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from farm.cli import boards, parse, payloads, results, runs, sim, workspace
+from farm.cli import boards, notify, parse, payloads, results, runs, sim, workspace
 from farm.cli.output import plain
 from farm.errors import FarmError
 
@@ -23,6 +23,7 @@ payloads.register(app)
 parse.register(app)
 runs.register(app)
 results.register(app)
+notify.register(app)
 sim.register(app)
 
 

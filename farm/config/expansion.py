@@ -12,6 +12,8 @@ from farm.config.ranges import RangeName, expand_name
 from farm.model.board import Board, MeterSpec
 
 Entries = dict[str, JsonValue]
+AS_THEY_ARE = ("limits", "notify")
+"""Sections without ranges and layers."""
 
 
 @dataclass
@@ -62,10 +64,10 @@ def expand_inventory(source: Document) -> tuple[Document, list[Problem]]:
         "boards": boards,
         "meters": meters,
         "groups": _unused_groups(expansion),
-        "limits": source.get(("limits",)),
+        **{section: source.get((section,)) for section in AS_THEY_ARE},
     }
-    below_limits = {place: spot for place, spot in source.spots.items() if place[0] == "limits"}
-    document = Document(source.file, data, {**below_limits, **expansion.spots})
+    kept = {place: spot for place, spot in source.spots.items() if place[0] in AS_THEY_ARE}
+    document = Document(source.file, data, {**kept, **expansion.spots})
     return document, expansion.problems
 
 

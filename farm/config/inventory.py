@@ -10,6 +10,8 @@
     meter_defaults: {kind: shelly}
     meters:
       plug-[01..40]: {host: "10.0.1.{n:d+100}"}
+    notify:
+      - {kind: webhook, on: [end, first_failure], url: "env:FARM_WEBHOOK"}
 
 A board's own fields win over its groups' (later groups over earlier ones, a group over its own
 ``groups``), those over the defaults; tags are united. `farm.config.ranges` tells the rules of
@@ -23,10 +25,11 @@ from pydantic import JsonValue
 
 from farm.config.document import Document, ModelT, Problem, config_error
 from farm.config.expansion import expand_inventory
-from farm.config.inventory_checks import board_problems, meter_problems
+from farm.config.inventory_checks import board_problems, meter_problems, notify_problems
 from farm.config.secrets import anchored
 from farm.config.yaml_file import load_document
 from farm.model.board import Board, ConnectionLimits, Inventory, MeterSpec
+from farm.model.notify import NotifySpec
 from farm.model.profile import BoardProfile
 from farm.model.record import Record
 
@@ -42,6 +45,7 @@ class InventoryFile(Record):
     meter_defaults: dict[str, JsonValue] | None = None
     meters: _Section | None = None
     limits: dict[str, JsonValue] | None = None
+    notify: list[dict[str, JsonValue]] | None = None
 
 
 def load_inventory(path: Path, profiles: Mapping[str, BoardProfile]) -> Inventory:
@@ -64,7 +68,9 @@ def load_inventory_document(
     boards, board_faults = _parse_all(document, "boards", Board, also_valid=("group",))
     meters, meter_faults = _parse_all(document, "meters", MeterSpec)
     limits, limit_faults = document.parse(("limits",), ConnectionLimits)
+    notify, notify_faults = _parse_notify(document)
     problems += board_faults + meter_faults + limit_faults + _unused_group_faults(document)
+    problems += notify_faults + notify_problems(document, notify)
     problems += board_problems(document, boards, profiles)
     problems += meter_problems(document, meters)
     if problems or limits is None:
@@ -74,6 +80,7 @@ def load_inventory_document(
         boards=tuple(_anchor_board(board, folder) for board in boards),
         meters=tuple(_anchor_meter(meter, folder) for meter in meters),
         limits=limits,
+        notify=tuple(_anchor_notify(one, folder) for one in notify.values()),
     )
     return inventory, document
 
@@ -91,6 +98,19 @@ def _parse_all(
         problems += faults
         if entry is not None:
             entries.append(entry)
+    return entries, problems
+
+
+def _parse_notify(document: Document) -> tuple[dict[int, NotifySpec], list[Problem]]:
+    """The entries of ``notify:`` that hold, by their place: they have no names."""
+    entries: dict[int, NotifySpec] = {}
+    problems: list[Problem] = []
+    given = document.get(("notify",))
+    for index in range(len(given) if isinstance(given, list) else 0):
+        entry, faults = document.parse(("notify", index), NotifySpec)
+        problems += faults
+        if entry is not None:
+            entries[index] = entry
     return entries, problems
 
 
@@ -124,6 +144,12 @@ def _anchor_meter(meter: MeterSpec, folder: Path) -> MeterSpec:
     if meter.secret is None:
         return meter
     return meter.model_copy(update={"secret": anchored(meter.secret, folder)})
+
+
+def _anchor_notify(spec: NotifySpec, folder: Path) -> NotifySpec:
+    if spec.url is None:
+        return spec
+    return spec.model_copy(update={"url": anchored(spec.url, folder)})
 
 
 def _anchored_path(path: Path, folder: Path) -> Path:

@@ -8,6 +8,7 @@ from farm.config.model_errors import unknown
 from farm.config.ranges import has_placeholder
 from farm.config.secrets import ALLOWED, is_reference
 from farm.model.board import Board, MeterSpec
+from farm.model.notify import NotifySpec
 from farm.model.profile import BoardProfile
 
 _HOST = re.compile(r"[A-Za-z0-9_\[:][A-Za-z0-9_.:%\]-]*")
@@ -53,6 +54,14 @@ def meter_problems(document: Document, meters: Sequence[MeterSpec]) -> list[Prob
             key = "max_w" if (*here, "max_w") in document.spots else "min_w"
             message = f'"min_w" ({meter.min_w:g}) should be below "max_w" ({meter.max_w:g})'
             problems.append(document.problem((*here, key), message))
+    return problems
+
+
+def notify_problems(document: Document, notify: Mapping[int, NotifySpec]) -> list[Problem]:
+    """Addresses in the open: whoever knows one may write there."""
+    problems: list[Problem] = []
+    for index, spec in notify.items():
+        problems += _secret_problem(document, ("notify", index, "url"), spec.url)
     return problems
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, JsonValue
 
 from farm.errors import ConfigError
 from farm.model.board import Board, ConnectionLimits, MeterSpec
+from farm.model.notify import NotifySpec
 from farm.model.payload import PayloadManifest
 from farm.model.profile import BoardProfile
 from farm.model.sweep import Sweep
@@ -69,6 +70,10 @@ def _inventory() -> Schema:
     definitions["Group"] = _with_key(board, "groups", names)
     definitions["Defaults"] = board
     definitions["Meter"] = meter
+    notify = _of(NotifySpec)
+    definitions.update(_mapping(notify, "$defs"))
+    del notify["$defs"]
+    definitions["Notify"] = notify
     return {
         "type": "object",
         "properties": {
@@ -78,6 +83,7 @@ def _inventory() -> Schema:
             "meter_defaults": _or(_ref("Meter"), {"type": "null"}),
             "meters": _section("Meter", _NAME_OR_RANGE),
             "limits": _or(_of(ConnectionLimits), {"type": "null"}),
+            "notify": _or({"type": "array", "items": _ref("Notify")}, {"type": "null"}),
         },
         "required": ["boards"],
         "additionalProperties": False,

@@ -12,6 +12,7 @@ docs/writing-a-driver.md tells what a class owes. All functions raise DriverErro
 
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Protocol
@@ -19,11 +20,13 @@ from typing import Protocol
 from farm.errors import DriverError
 from farm.interfaces.agent import BoardCommands
 from farm.interfaces.meter import Meter
+from farm.interfaces.notifier import Notifier
 from farm.interfaces.outlet import Outlet
 from farm.interfaces.power_controller import PowerController
+from farm.interfaces.telemetry import Telemetry
 from farm.interfaces.transport import Transport
 from farm.model.board import MeterSpec
-from farm.interfaces.telemetry import Telemetry
+from farm.model.notify import NotifySpec
 from farm.model.profile import BoardProfile
 from farm.model.record import Record
 
@@ -37,14 +40,20 @@ POWER_CONTROLLERS = {
     "nvidia-smi": "farm.drivers.power_modes.nvidia_smi:NvidiaSmiPowerController",
     "nvpmodel": "farm.drivers.power_modes.nvpmodel:NvpmodelPowerController",
 }
-METERS = {"shelly": "farm.drivers.meters.shelly:ShellyMeter"}
-OUTLETS = {"shelly": "farm.drivers.outlets.shelly:ShellyOutlet"}
-
 TELEMETRY = {
     "files": "farm.drivers.telemetry.files:FilesTelemetry",
     "tegrastats": "farm.drivers.telemetry.tegrastats:TegrastatsTelemetry",
 }
+METERS = {"shelly": "farm.drivers.meters.shelly:ShellyMeter"}
+OUTLETS = {"shelly": "farm.drivers.outlets.shelly:ShellyOutlet"}
+NOTIFIERS = {
+    "apprise": "farm.drivers.notifiers.apprise:AppriseNotifier",
+    "command": "farm.drivers.notifiers.command:CommandNotifier",
+    "webhook": "farm.drivers.notifiers.webhook:WebhookNotifier",
+}
+
 INSTALL = {
+    "apprise": "pip install 'jetfarm[notify]'",
     "aiohttp": "pip install aiohttp",
     "asyncssh": "pip install asyncssh",
     "fabric": "pip install 'fabric>=3.2' 'paramiko>=3.5'",
@@ -72,6 +81,15 @@ class OutletClass(Protocol):
         """Make the outlet; nothing is connected before it is used."""
 
 
+class NotifierClass(Protocol):
+    """A notifier's class, made for one message."""
+
+    Options: type[Record]
+
+    def __call__(self, spec: NotifySpec, options: Record, secret: str | None) -> Notifier:
+        """Make it; `secret` is what `spec.url` refers to. Raises ConfigError for a wrong spec."""
+
+
 def transport_class(name: str) -> Callable[..., Transport]:
     """The transport of that name; its arguments are its own (see its docstring)."""
     loaded: Callable[..., Transport] = _load("transport", "farm.transports", TRANSPORTS, name)
@@ -88,6 +106,12 @@ def power_controller_class(
     return loaded
 
 
+def telemetry_class(name: str) -> Callable[[], Telemetry]:
+    """The telemetry driver of that name."""
+    loaded: Callable[[], Telemetry] = _load("telemetry", "farm.telemetry", TELEMETRY, name)
+    return loaded
+
+
 def meter_class(kind: str) -> MeterClass:
     """The meter of that kind."""
     loaded: MeterClass = _load("meter", "farm.meters", METERS, kind)
@@ -100,18 +124,24 @@ def outlet_class(kind: str) -> OutletClass:
     return loaded
 
 
-def known(group: str, table: Mapping[str, str]) -> dict[str, str]:
-    """The table merged with the entry points of that group, name -> ``module:Class``."""
-    return merged(group, table, entry_points(group=group))
-
-
-def merged(group: str, table: Mapping[str, str], points: Iterable[EntryPoint]) -> dict[str, str]:
-def telemetry_class(name: str) -> Callable[[], Telemetry]:
-    """The telemetry driver of that name."""
-    loaded: Callable[[], Telemetry] = _load("telemetry", "farm.telemetry", TELEMETRY, name)
+def notifier_class(kind: str) -> NotifierClass:
+    """The notifier of that kind."""
+    loaded: NotifierClass = _load("notifier", "farm.notifiers", NOTIFIERS, kind)
     return loaded
 
 
+def known(group: str, table: Mapping[str, str]) -> dict[str, str]:
+    """The table merged with the entry points of that group, name -> ``module:Class``."""
+    return merged(group, table, _installed(group))
+
+
+@cache
+def _installed(group: str) -> tuple[EntryPoint, ...]:
+    """Read once: it looks at each installed package, 5 ms for what is asked for each board."""
+    return tuple(entry_points(group=group))
+
+
+def merged(group: str, table: Mapping[str, str], points: Iterable[EntryPoint]) -> dict[str, str]:
     """`table` and `points` as one. A name that two of them claim is an error, not a choice."""
     names = dict(table)
     for point in points:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import Field, JsonValue
 
+from farm.model.notify import NotifySpec
 from farm.model.record import Record
 
 
@@ -65,6 +66,9 @@ class Board(Record):
         default=None, description="a secret reference: env:, file:, keyring:"
     )
     tags: tuple[str, ...] = ()
+    telemetry: str | None = Field(
+        default=None, description="a driver; by default tegrastats on Jetsons, files elsewhere"
+    )
     meter: str | None = None
     outlet: str | None = None
     work_dir: str = "~/.farm"
@@ -133,6 +137,7 @@ class Inventory(Record):
     boards: tuple[Board, ...]
     meters: tuple[MeterSpec, ...] = ()
     limits: ConnectionLimits = ConnectionLimits()
+    notify: tuple[NotifySpec, ...] = ()
 
     def board(self, name: str) -> Board:
         """The board of that name. Raises KeyError."""

@@ -12,9 +12,16 @@ from pathlib import Path
 
 from farm import __version__
 from farm.config.sweeps import check_sweep, load_sweep_document
-from farm.errors import ConfigError, InterruptedRunError, NoBoardReachedError, RunHeldError
+from farm.errors import (
+    ConfigError,
+    FarmError,
+    InterruptedRunError,
+    NoBoardReachedError,
+    RunHeldError,
+)
 from farm.execution.equipment import RunServices
 from farm.execution.fleet import FleetEnd, run_fleet
+from farm.execution.notices import Notices, RunFacts
 from farm.execution.system_clock import SystemClock
 from farm.interfaces.clock import Clock
 from farm.interfaces.sinks import Progress
@@ -26,6 +33,7 @@ from farm.model.power_mode import PowerModeState
 from farm.model.trace import PowerTrace
 from farm.pipeline.equipment import equip
 from farm.pipeline.lab import Lab
+from farm.pipeline.notify import hook_faults, open_hooks, trial_counts
 from farm.planning.plan import make_plan
 from farm.store.database import Store, open_store
 from farm.store.traces import TraceLog, read_trace_log
@@ -67,7 +75,7 @@ def open_lab_store(lab: Lab, *, create: bool = True) -> Store:
 
 def create_run(lab: Lab, store: Store, plan: Plan, clock: Clock | None = None) -> str:
     """Write a plan into the store as a new run; returns its id."""
-    inventory = lab.inventory.model_dump(mode="json")
+    inventory = lab.inventory.model_dump(mode="json", exclude={"notify"})  # no part of a result
     return store.create_run(
         plan,
         inventory_digest=short_id(inventory, 16),
@@ -129,7 +137,14 @@ def run_end(store: Store, run_id: str, end: FleetEnd) -> RunEnd:
 async def _execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> FleetEnd:
     clock = SystemClock()
     plan = store.load_plan(run_id)
+    hooks = open_hooks(lab)
     journal = store.journal(run_id)
+    facts = RunFacts(
+        run_id, plan.sweep.name, str(store.run_folder(run_id)), host=socket.gethostname()
+    )
+    notices = Notices(progress, hooks, facts, journal, clock)
+    for fault in await asyncio.to_thread(hook_faults, hooks):
+        notices.fail(fault)
     try:
         store.set_run_state(run_id, "running")
         services = RunServices(
@@ -140,7 +155,7 @@ async def _execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> F
             limits=plan.sweep.limits,
             payloads=_payloads_of(lab, plan),
             journal=journal,
-            progress=progress,
+            progress=notices,
             clock=clock,
             originals=_originals(store, run_id),
             open_trace=_open_trace,
@@ -150,11 +165,30 @@ async def _execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> F
         left_open = await journal.open_attempts()
         known = await asyncio.to_thread(store.progress, run_id)
         end = await run_fleet(plan, equip(lab, plan, clock), services, known, left_open)
+        await _tell_end(store, notices, tuple(lane.fault for lane in end.lanes if lane.fault))
+    except FarmError as error:
+        await _tell_end(store, notices, (str(error),))
+        raise
+    except asyncio.CancelledError:
+        notices.abandon()
+        raise
     finally:
+        await notices.close()
         await journal.close()
     state = "finished" if not any(lane.fault for lane in end.lanes) else "interrupted"
     store.set_run_state(run_id, state)
     return end
+
+
+async def _tell_end(store: Store, notices: Notices, faults: tuple[str, ...]) -> None:
+    """Let people know that the run ended, whatever came of it."""
+    if not notices.hooks:
+        return
+    try:
+        counts = await asyncio.to_thread(trial_counts, store, notices.facts.run_id)
+    except FarmError as error:  # of a store that is gone the message is all the more needed
+        counts, faults = {}, (*faults, str(error))
+    notices.ended("stopped" if faults else "finished", counts, faults)
 
 
 TRACE_LOG = "power.jsonl"

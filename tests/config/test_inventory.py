@@ -242,7 +242,7 @@ def test_later_checks_find_the_line_a_value_came_from(path: Path, profiles: Prof
             "limit:",
             [
                 '24:1: unknown key "limit"; did you mean "limits"? '
-                "known: defaults, groups, boards, meter_defaults, meters, limits"
+                "known: defaults, groups, boards, meter_defaults, meters, limits, notify"
             ],
         ),
         (

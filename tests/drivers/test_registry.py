@@ -23,12 +23,14 @@ TABLES = {
     "power_modes": registry.POWER_CONTROLLERS,
     "meters": registry.METERS,
     "outlets": registry.OUTLETS,
+    "notifiers": registry.NOTIFIERS,
 }
 SUFFIX = {
     "transports": "Transport",
     "power_modes": "PowerController",
     "meters": "Meter",
     "outlets": "Outlet",
+    "notifiers": "Notifier",
 }
 
 
