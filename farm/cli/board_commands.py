@@ -140,12 +140,21 @@ def sudoers(
     with_reboot: Annotated[
         bool, typer.Option("--with-reboot", help="Also what `farm boards reboot` needs.")
     ] = False,
+    with_fan: Annotated[
+        bool, typer.Option("--with-fan", help="Also what sweeps with `fan:` need.")
+    ] = False,
+    with_kernel_log: Annotated[
+        bool,
+        typer.Option("--with-kernel-log", help="Also reading the kernel log after failures."),
+    ] = False,
 ) -> None:
     """Print the sudoers file that boards need: these commands and arguments, no others."""
     from farm.pipeline.boards.sudoers import check_sudoers, sudoers_text
 
     lab, chosen = chosen_boards(workspace, selection)
-    text = sudoers_text(lab, chosen, with_reboot=with_reboot)
+    text = sudoers_text(
+        lab, chosen, with_reboot=with_reboot, with_fan=with_fan, with_kernel_log=with_kernel_log
+    )
     if not check_sudoers(text):
         typer.echo("not checked: there is no visudo on this machine", err=True)
     sys.stdout.write(text)

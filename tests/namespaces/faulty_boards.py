@@ -95,6 +95,12 @@ class Faulty:
     meter: str = ""
 
 
+def move_tools(board: NamespaceBoard) -> None:
+    """Put NVIDIA's tools where L4T has them, and where a sudoers file allows them."""
+    for tool, place in (("nvpmodel", "/usr/sbin"), ("jetson_clocks", "/usr/bin")):
+        board.console(["mv", f"/usr/local/bin/{tool}", f"{place}/{tool}"])
+
+
 def console(*scripts: str) -> Break:
     """A fault that a root shell on the board makes."""
 
@@ -366,8 +372,7 @@ def doctor_lab(lab: BoardLab, root: Path) -> Iterator[DoctorLab]:
 
     def make(one: Faulty) -> NamespaceBoard:
         (board,) = lab.up(1, one.options)
-        for tool, place in (("nvpmodel", "/usr/sbin"), ("jetson_clocks", "/usr/bin")):
-            board.console(["mv", f"/usr/local/bin/{tool}", f"{place}/{tool}"])  # as L4T has it
+        move_tools(board)
         one.put_in(board)
         return board
 

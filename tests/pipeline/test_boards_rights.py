@@ -10,7 +10,7 @@ from farm.drivers.board_facts.sudo import parse_sudo_listing
 from farm.errors import CommandTimeoutError, ConfigError, FarmError
 from farm.interfaces.agent import BoardCommands
 from farm.interfaces.transport import CommandResult
-from farm.pipeline.boards.needs import REBOOT, root_commands
+from farm.pipeline.boards.needs import FAN, KERNEL_LOG, REBOOT, root_commands
 from farm.pipeline.boards.rights import SudoRights, ask_rights
 from farm.pipeline.boards.sudoers import check_sudoers, sudoers_text
 from farm.pipeline.lab import Lab, open_lab
@@ -146,7 +146,7 @@ def test_the_file_has_what_each_board_needs_and_no_star(lab: Lab) -> None:
     assert "pc-01: nothing runs as root there" in text
     assert "nvidia ALL = (root) NOPASSWD: FARM_1" in rules
     assert not any("*" in rule or "ALL, " in rule for rule in rules)
-    assert "reboot" not in text
+    assert not any(word in text for word in ("reboot", "pwm-fan", "dmesg"))
     assert "Defaults:nvidia !requiretty" in rules
     with_reboot = sudoers_text(lab, lab.inventory.boards, with_reboot=True)
     assert all(command.path in with_reboot for command in REBOOT)
@@ -155,8 +155,11 @@ def test_the_file_has_what_each_board_needs_and_no_star(lab: Lab) -> None:
 
 @pytest.mark.parametrize("profile", ["jetson-tx2", "raspberry-pi-4", "nvidia-gpu"])
 def test_every_controllers_commands_let_their_own_sample_through(lab: Lab, profile: str) -> None:
-    commands = root_commands(lab.profiles[profile], with_reboot=True)
-    assert len(commands) > len(REBOOT)
+    commands = root_commands(
+        lab.profiles[profile], with_reboot=True, with_fan=True, with_kernel_log=True
+    )
+    assert len(commands) > len(REBOOT) + len(KERNEL_LOG)
+    assert set(FAN) <= set(commands) or profile != "jetson-tx2"
     rules = ", ".join(command.text for command in commands)
     listed = parse_sudo_listing(
         f"User a may run the following commands on b:\n    (root) NOPASSWD: {rules}\n"
@@ -170,7 +173,8 @@ def test_every_controllers_commands_let_their_own_sample_through(lab: Lab, profi
 def test_visudo_accepts_it_and_refuses_nonsense(lab: Lab) -> None:
     if shutil.which("visudo", path="/usr/sbin:/sbin:/usr/bin") is None:
         pytest.skip("no visudo on this machine")
-    assert check_sudoers(sudoers_text(lab, lab.inventory.boards, with_reboot=True))
+    for extras in ({}, {"with_reboot": True, "with_fan": True, "with_kernel_log": True}):
+        assert check_sudoers(sudoers_text(lab, lab.inventory.boards, **extras))
     with pytest.raises(FarmError, match="visudo does not accept"):
         check_sudoers("nvidia ALL = (root NOPASSWD: /x\n")
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from farm.drivers.power_modes import cpufreq, nvidia_smi
+from farm.drivers.power_modes import cpufreq, fan, nvidia_smi
 from farm.drivers.power_modes.nvpmodel import STORE
+from farm.execution.kernel_log import JOURNAL_LINES
 from farm.model.profile import BoardProfile
 
 
@@ -33,6 +34,7 @@ class RootCommand:
         return f"{self.path} {self.arguments or chr(34) * 2}"
 
 
+PSTORE = ("/sys/fs/pstore/console-ramoops-0", "/sys/fs/pstore/console-ramoops")
 NVPMODEL, CLOCKS = "/usr/sbin/nvpmodel", "/usr/bin/jetson_clocks"
 """Where L4T puts its tools, R28.2 to R39."""
 
@@ -71,8 +73,35 @@ REBOOT = (
     RootCommand("/bin/systemctl", "reboot", ("systemctl", "reboot")),
 )
 """For `farm boards reboot` and modes that need one; either is enough."""
+_BOOT_ID = "[0-9a-f]" * 32
+_JOURNAL = f"--dmesg -o short-monotonic --no-pager -q -n {JOURNAL_LINES} --boot\\="
+KERNEL_LOG = (
+    RootCommand("/bin/dmesg", "", ("dmesg",), is_harmless=True),
+    RootCommand(
+        "/bin/journalctl",
+        _JOURNAL + _BOOT_ID,
+        ("journalctl", *(_JOURNAL.replace("\\", "") + "0123456789abcdef" * 2).split()),
+        is_harmless=True,
+    ),
+    *(RootCommand("/bin/cat", path, ("cat", path), is_harmless=True) for path in PSTORE),
+)
+"""Reads the kernel's messages after a spoilt attempt; without it their causes stay unknown."""
+FAN = _allowed(fan.ALLOW)
+"""For sweeps that set the fan of a Jetson."""
 
 
-def root_commands(profile: BoardProfile, *, with_reboot: bool = False) -> Sequence[RootCommand]:
+def root_commands(
+    profile: BoardProfile,
+    *,
+    with_reboot: bool = False,
+    with_fan: bool = False,
+    with_kernel_log: bool = False,
+) -> Sequence[RootCommand]:
     """What the board must allow without a password; () where nothing is set as root."""
-    return (*_BY_CONTROLLER.get(profile.power_controller, ()), *(REBOOT if with_reboot else ()))
+    has_fan = with_fan and profile.power_controller == "nvpmodel"
+    return (
+        *_BY_CONTROLLER.get(profile.power_controller, ()),
+        *(FAN if has_fan else ()),
+        *(REBOOT if with_reboot else ()),
+        *(KERNEL_LOG if with_kernel_log else ()),
+    )

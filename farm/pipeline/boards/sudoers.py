@@ -20,14 +20,27 @@ _HEAD = """\
 """
 
 
-def sudoers_text(lab: Lab, boards: Sequence[Board], *, with_reboot: bool = False) -> str:
+def sudoers_text(
+    lab: Lab,
+    boards: Sequence[Board],
+    *,
+    with_reboot: bool = False,
+    with_fan: bool = False,
+    with_kernel_log: bool = False,
+) -> str:
     """The file for these boards: a section for each user and set of commands.
 
     Raises ConfigError for a login name that sudoers cannot hold as it is.
     """
     groups: dict[tuple[str, tuple[RootCommand, ...]], list[str]] = {}
     for board in boards:
-        commands = tuple(root_commands(lab.profiles[board.profile], with_reboot=with_reboot))
+        needed = root_commands(
+            lab.profiles[board.profile],
+            with_reboot=with_reboot,
+            with_fan=with_fan,
+            with_kernel_log=with_kernel_log,
+        )
+        commands = tuple(needed)
         groups.setdefault((board.user, commands), []).append(board.name)
     parts = [
         _section(number, user, commands, names)
