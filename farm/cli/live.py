@@ -20,6 +20,8 @@ from farm.model.parameters import parameters_text
 from farm.model.plan import Lane, Plan
 
 SHOWN_EVENTS = 6
+LONGEST_NAME = 24
+"""Names of boards up to so long have the events stand in columns."""
 PLAN_WEIGHT = 0.1
 """How much of a lane's estimate counts as seen at the planned pace: damps the first trials."""
 QUIET = ("trial_prepare", "trial_start", "original_state", "temperature")
@@ -36,6 +38,7 @@ class BoardRow:
     last_end_s: float = 0.0
     bad: int = 0
     state: str = "waiting"
+    asked: str = ""
     mode: str = ""
     trial: str = ""
     power_w: float | None = None
@@ -55,6 +58,7 @@ class RunView(Progress):
         self.rows = {lane.board: BoardRow(len(lane.trials)) for lane in plan.lanes}
         self.trials = {trial.trial_id: trial for trial in plan.trials}
         self.events: deque[RunEvent] = deque(maxlen=SHOWN_EVENTS)
+        self._name_width = min(LONGEST_NAME, max(map(len, self.rows), default=0))
         self._now = now
         self.begin_s = now()
         for trial_id, progress in known.items():
@@ -106,7 +110,8 @@ class RunView(Progress):
     def _update(self, row: BoardRow, event: RunEvent) -> None:
         trial = self.trials.get(event.trial_id)
         if trial is not None and event.kind in ("trial_prepare", "trial_start"):
-            row.mode = trial.cell.power_mode
+            if row.asked != trial.cell.power_mode:
+                row.asked = row.mode = trial.cell.power_mode
             row.trial = f"{trial.cell.payload} {parameters_text(trial.cell.parameters)}"
             row.state = "preparing" if event.kind == "trial_prepare" else "running"
         elif event.kind == "trial_end":
@@ -117,9 +122,20 @@ class RunView(Progress):
         elif event.kind == "temperature":
             celsius = event.data.get("celsius")
             row.temperature_c = celsius if isinstance(celsius, float) else None
+        elif event.kind == "power_mode":
+            row.mode = str(event.data.get("name", ""))
         elif event.kind in _STATES:
             row.state = _STATES[event.kind]
             row.trial = ""
+
+    def line(self, event: RunEvent) -> str:
+        """An event on one line, without its time."""
+        what = event.kind.replace("_", " ")
+        if event.kind == "trial_end":
+            verdict = event.data.get("verdict")
+            what = str(event.data.get("state", "")) + (f" ({verdict})" if verdict else "")
+        rest = " - ".join(part for part in (event.trial_id, event.text) if part)
+        return one_line(f"{event.board:{self._name_width}} {what:16} {rest}")
 
     def _count(self, trial_id: str, state: TrialState) -> None:
         row = self.rows[self.trials[trial_id].board]
@@ -127,7 +143,7 @@ class RunView(Progress):
         row.last_end_s = self._now()
         row.bad += state is TrialState.FAILED
         if row.ended == row.total:
-            row.state, row.mode, row.trial = "finished", "", ""
+            row.state, row.asked, row.mode, row.trial = "finished", "", "", ""
 
     def watts(self, board: str, power_w: float) -> None:
         """The newest socket power of a board."""
@@ -139,6 +155,8 @@ _STATES = {
     "board_ready": "ready",
     "board_lost": "lost",
     "retry": "retrying",
+    "reboot": "rebooting",
+    "rebooted": "ready",
     "restored": "restored",
     "restore_failed": "not restored",
 }
@@ -172,7 +190,12 @@ class LiveView(RunView):
         if more:
             table.add_row(f"... {more} more")
         lines = [
-            Text(f"{e.time:%H:%M:%S} {_line(e)}", no_wrap=True, overflow="ellipsis", style="dim")
+            Text(
+                f"{e.time:%H:%M:%S} {self.line(e)}",
+                no_wrap=True,
+                overflow="ellipsis",
+                style="dim",
+            )
             for e in tuple(self.events)
         ]
         return Group(Text(self.head(), style="bold"), table, *lines)
@@ -221,7 +244,13 @@ _COLUMNS: tuple[tuple[str, bool, int | None], ...] = (
     ("now", False, 1),
 )
 _DULL = ("waiting", "finished", "restored")
-_STYLES = {"running": "green", "lost": "red", "retrying": "yellow", "not restored": "red"}
+_STYLES = {
+    "running": "green",
+    "rebooting": "yellow",
+    "retrying": "yellow",
+    "lost": "red",
+    "not restored": "red",
+}
 
 
 class PlainView(RunView):
@@ -233,17 +262,8 @@ class PlainView(RunView):
         if event.kind in QUIET:
             return
         count = f"[{self.ended}/{self.total}]" if event.kind == "trial_end" else ""
-        sys.stdout.write(f"{event.time:%H:%M:%S} {count:9} {_line(event)}\n")
+        sys.stdout.write(f"{event.time:%H:%M:%S} {count:9} {self.line(event)}\n")
         sys.stdout.flush()
-
-
-def _line(event: RunEvent) -> str:
-    what = event.kind.replace("_", " ")
-    if event.kind == "trial_end":
-        verdict = event.data.get("verdict")
-        what = str(event.data.get("state", "")) + (f" ({verdict})" if verdict else "")
-    rest = " - ".join(part for part in (event.trial_id, event.text) if part)
-    return one_line(f"{event.board:12} {what:16} {rest}")
 
 
 @contextlib.contextmanager

@@ -85,7 +85,7 @@ def _execute(lab: "Lab", store: "Store", run_id: str, *, plain_lines: bool) -> N
     for fault in end.faults:
         typer.echo(plain(f"  {fault}"), err=True)
     if not end.is_complete:
-        typer.echo(f"See `farm runs show {run_id}`; `farm resume {run_id}` tries what is left.")
+        typer.echo(f"`farm runs show {run_id}` tells why. {_resume_hint(run_id, end.counts)}")
         raise typer.Exit(1)
 
 
@@ -145,7 +145,17 @@ def show_run(
     typer.echo(f"run {info.run_id} ({info.state}): {_counts_text(info.counts)}")
     if left:
         print_table("not done", *open_rows(left))
-        typer.echo(f"`farm resume {info.run_id}` tries what is pending.")
+        typer.echo(_resume_hint(info.run_id, info.counts))
+
+
+def _resume_hint(run_id: str, counts: "Mapping[TrialState, int]") -> str:
+    """What `farm resume` would do: trials that are decided, failed ones too, stay so."""
+    from farm.execution.fleet import UNFINISHED
+
+    left = sum(counts.get(state, 0) for state in UNFINISHED)
+    if left:
+        return f"`farm resume {run_id}` tries the {left} that are pending."
+    return "Nothing is left to resume: what failed stays so, `farm run` starts anew."
 
 
 def _counts_text(counts: "Mapping[TrialState, int]") -> str:

@@ -19,6 +19,7 @@ class Preparer:
     def __init__(self, session: BoardSession, services: RunServices, idle: IdleBaselines) -> None:
         self._session, self._services, self._idle = session, services, idle
         self._shown_s = float("-inf")
+        self._told: AppliedPowerMode | None = None
 
     async def prepare(
         self, trial: Trial
@@ -29,6 +30,7 @@ class Preparer:
         with timed(services.clock, steps, "power mode"):
             await self._idle.leave(cell.power_mode, cell.clocks)
             mode = await self._session.set_mode(cell.power_mode, cell.clocks)
+        self._tell_pick(trial.board, mode)
         with timed(services.clock, steps, "settle"):
             await self._settle(trial.board)
         with timed(services.clock, steps, "idle"):
@@ -37,6 +39,21 @@ class Preparer:
             await self._session.agent.ensure_payload(services.payloads[cell.payload])
         await self.show_temperature(trial.board)
         return mode, idle, steps
+
+    def _tell_pick(self, board: str, mode: AppliedPowerMode) -> None:
+        """Which of the board's own modes the sweep's word was taken for, once a change."""
+        if mode is self._told:
+            return
+        self._told = mode
+        self._services.tell(
+            "power_mode",
+            board=board,
+            text=mode.pick_text,
+            asked=mode.asked,
+            name=mode.name,
+            id=mode.id,
+            budget_w=mode.budget_w,
+        )
 
     async def show_temperature(self, board: str) -> None:
         """For the view alone: what a trial was judged by stands in its record."""

@@ -165,6 +165,11 @@ class BoardProfile(Record):
         """The expected mode of exactly that name, upper or lower case, or None."""
         return next((m for m in self.power_modes if m.name.lower() == name.lower()), None)
 
+    def budget_w(self, mode: PowerMode) -> float | None:
+        """The watts that a mode of the board's own table promises, else those known here."""
+        known = self.mode(mode.name)
+        return known.budget_w if mode.budget_w is None and known is not None else mode.budget_w
+
     def tpcs(self, mode: PowerMode) -> int | None:
         """How many TPCs of the GPU are on in a mode, or None where that is unknown."""
         if self.gpu is None or mode.tpc_mask is None:

@@ -15,11 +15,15 @@ SCHEMA = 1
 
 
 class PowerModeAnswer(Record):
-    """Asked and read back; name and id are None while nothing was proven."""
+    """Asked and read back; name and id are None while nothing was proven.
+
+    `budget_w` is what the mode promises, in watts.
+    """
 
     asked: str
     name: str | None = None
     id: int | None = None
+    budget_w: float | None = None
     clocks: str = "default"
 
 

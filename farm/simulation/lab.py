@@ -33,6 +33,7 @@ from farm.simulation.simulated_board import SimulatedBoard, load_or_make_key
 BOOT_S = 2.0
 """How long a simulated board is away when it reboots, in seconds."""
 
+_CONTROLLERS = ("nvpmodel", "fixed")
 _STEP_S = 0.1
 _FEW_PROCESSES = 50  # up to so many, each step looks at them; else every fifth
 
@@ -243,6 +244,13 @@ def _check_board(board: Board, profiles: Mapping[str, BoardProfile]) -> None:
     profile = profiles.get(board.profile)
     if profile is None or profile.simulation is None:
         msg = f"board {board.name}: profile {board.profile!r} has no simulation section"
+        raise ConfigError(msg)
+    if profile.power_controller not in _CONTROLLERS:
+        msg = (
+            f"board {board.name}: profile {board.profile!r} sets power modes by "
+            f"{profile.power_controller}, of which there is no simulation: its commands would "
+            f"be this machine's own. Simulated boards have {' or '.join(_CONTROLLERS)}"
+        )
         raise ConfigError(msg)
     check_loopback(board.host, f"board {board.name}")
     jetson_of(profile)

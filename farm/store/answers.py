@@ -93,6 +93,7 @@ def _result(
                 asked=cell.power_mode,
                 name=applied.name if applied else None,
                 id=applied.id if applied else None,
+                budget_w=applied.budget_w if applied else None,
                 clocks=applied.clocks if applied else cell.clocks,
             ),
             "repeat": row.repeat,

@@ -75,8 +75,12 @@ def test_a_row_follows_its_board() -> None:
     assert row.state == "ready"
     view.event(event("trial_prepare", trial="a-r01"))
     assert (row.state, row.mode, row.trial) == ("preparing", "maxn", "cnn model=ResNet50")
+    view.event(event("reboot"))
+    assert row.state == "rebooting"
+    view.event(event("power_mode", name="MAXN_SUPER"))
+    assert row.mode == "MAXN_SUPER"
     view.event(event("trial_start", trial="a-r01"))
-    assert row.state == "running"
+    assert (row.state, row.mode) == ("running", "MAXN_SUPER")
     view.watts("a", 9.25)
     view.watts("unknown", 1.0)
     view.event(event("temperature", celsius=47.5))
@@ -164,7 +168,7 @@ def test_the_view_shows_board_state_mode_counts_watts_temperature_and_totals() -
         *["a", "running", "maxn", "0/2", "9.2", "47", "cnn", "model=ResNet50"]
     ]
     assert "1/2 (1 failed)" in text
-    assert "22:15:03 b            failed (invalid)" in text
+    assert "22:15:03 b failed (invalid)" in text
     assert "°C" in text
 
 

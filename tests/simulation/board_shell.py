@@ -1,5 +1,7 @@
 """Commands of a simulated board without a server, and boards of every Jetson family."""
 
+import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -45,6 +47,23 @@ class BoardShell:
             timeout=60,
             check=False,
         )
+
+    def first_line(self, command: str) -> str:
+        """The first line of a command that does not end by itself; it is ended then."""
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {command}"],
+            cwd=self.root / "home",
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        with process:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            os.killpg(process.pid, signal.SIGKILL)
+        return line
 
     def file(self, path: str) -> str:
         """The text of a file of the board."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from farm.drivers.board_facts.sudo import SudoComplaint, parse_sudo_listing, sudo_complaint
 from farm.model.board import Board
 from farm.simulation.board_root import boot_files, build_board_root
 from tests.simulation.board_shell import BoardShell
@@ -108,8 +109,8 @@ def test_nano_store_lock_restore(nano: BoardShell) -> None:
 @pytest.mark.parametrize(
     ("profile", "command", "name"),
     [
-        ("jetson-tx2", "timeout 1 sudo -n tegrastats --interval 50", "tegrastats_root"),
-        ("jetson-nano", "timeout 1 tegrastats", "tegrastats_nonroot"),
+        ("jetson-tx2", "sudo -n tegrastats --interval 50", "tegrastats_root"),
+        ("jetson-nano", "tegrastats", "tegrastats_nonroot"),
     ],
 )
 def test_tegrastats_has_the_recorded_form(
@@ -118,14 +119,14 @@ def test_tegrastats_has_the_recorded_form(
     shell = make_shell(profile)
     if profile == "jetson-tx2":
         shell("sudo -n nvpmodel -m 0")
-    printed = shape(shell(command))
+    printed = shape(shell.first_line(command))
     assert printed
     assert set(printed) == set(shape(recorded(profile, name)))
 
 
 def test_tegrastats_of_tx2_shows_offline_cores(tx2: BoardShell) -> None:
     tx2("sudo -n nvpmodel -m 1")
-    printed = shape(tx2("timeout 1 tegrastats"))
+    printed = shape(tx2.first_line("tegrastats"))
     recording = shape(recorded("jetson-tx2", "tegrastats_nonroot"))[0]
     assert printed[0] == recording.replace("(lfb NxNMB)", "(lfb NxNMB) SWAP N/NMB (cached NMB)")
 
@@ -133,7 +134,7 @@ def test_tegrastats_of_tx2_shows_offline_cores(tx2: BoardShell) -> None:
 def test_tegrastats_tells_the_physics_state(tx2: BoardShell) -> None:
     state = '{"power_w": 10.0, "temperature_c": 51.26, "busy_cores": 3.0, "is_loaded": true}'
     (tx2.root / "run/farm-sim/state.json").write_text(state)
-    line = lines(tx2("timeout 1 sudo -n tegrastats"))[0]
+    line = tx2.first_line("sudo -n tegrastats")
     assert "VDD_IN 8500/8500 " in line
     assert "thermal@51.3C" in line
     assert "GR3D_FREQ 99%@1134" in line
@@ -242,3 +243,12 @@ def test_files_that_identify_the_board(
     assert zcu104.file("sys/devices/system/cpu/online") == "0-3"
     assert zcu104.full("nvpmodel -q").returncode == 127
     assert os.access(zcu104.root / "etc/farm-simulated", os.R_OK)
+
+
+def test_sudo_lists_what_it_allows(tx2: BoardShell) -> None:
+    listing = parse_sudo_listing(tx2("sudo -n -l"))
+    assert listing.permission(("/usr/sbin/nvpmodel", "-m", "0")) == "free"
+    assert tx2("sudo -n -l -- nvpmodel -m 0").split()[1:] == ["-m", "0"]
+    unknown = tx2.full("sudo -n -l -- no-such-command")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert sudo_complaint(unknown.returncode, unknown.stderr) is SudoComplaint.NO_COMMAND

@@ -289,6 +289,12 @@ def test_wrong_entries_are_refused(make_board: Callable[..., Board], tmp_path: P
         ConfigError, match=r"no simulated Jetson 'xavier'; there are agx-orin-32gb, .*, tx2, "
     ):
         check(make_board("b", "odd"))
+    # They would write this machine's /sys, or ask its own graphics card.
+    for tool in ("cpufreq", "nvidia-smi"):
+        foreign = PROFILES["jetson-tx2"].model_copy(update={"power_controller": tool})
+        profiles["foreign"] = foreign
+        with pytest.raises(ConfigError, match=f"sets power modes by {tool}.*no simulation"):
+            check(make_board("b", "foreign"))
 
 
 async def test_unusable_client_key_is_a_clear_error(
