@@ -30,7 +30,7 @@ class LeaseFile:
                 left = present["expires_s"] - boot_time()
                 text = "run {run_id} of {holder} holds the board".format(**present)
                 text = "{} for {:.0f} s more".format(text, left)
-                raise RequestError("held", text, lease=present)
+                raise RequestError("held", text, lease=present, left_s=left)
             return self.seize(run_id, holder, ttl_s)
 
     def seize(self, run_id, holder, ttl_s):

@@ -1,6 +1,7 @@
 """What the agent, its start, or sudo says no with, as the errors of the tree."""
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 from farm.drivers.agent_bundle import OLDEST_PYTHON
 from farm.drivers.board_facts.sudo import SudoComplaint, complaint_line, sudo_complaint
@@ -26,9 +27,10 @@ def refusal(op: str, value: object) -> BoardError:
     if kind == "held":
         return LeaseHeldError(
             op,
-            text,
-            remedy="wait until that run ends or stop it with `farm stop`; if its process is "
-            "gone, `farm resume` goes on with it",
+            f"{text}{_until(error.get('left_s'))}",
+            remedy="wait until that run ends or stop it with `farm stop` on its host; if its "
+            "process is gone, `farm resume` there goes on with it. Is that host gone for good, "
+            "then the board puts itself back at that time and is free",
         )
     if kind == "no_space":
         return TransferError(
@@ -37,6 +39,16 @@ def refusal(op: str, value: object) -> BoardError:
     if kind == "hash" or (kind == "not_found" and op == "start"):
         return TransferError(op, text)
     return AgentError(op, f"{text} ({kind})")
+
+
+def _until(left_s: object) -> str:
+    """When a lease ends by this host's clock, unless it is renewed; "" where it is not told."""
+    if isinstance(left_s, bool) or not isinstance(left_s, int | float):
+        return ""
+    if not 0 <= left_s < timedelta(days=8).total_seconds():
+        return ""
+    end = datetime.now().astimezone() + timedelta(seconds=left_s)
+    return f" (until {end:%H:%M:%S} unless it renews)"
 
 
 def no_python(seen: str) -> AgentError:

@@ -19,6 +19,7 @@ from farm.model.attempt import AttemptRecord, TrialState
 from farm.model.board import Board, MeterSpec
 from farm.model.payload import Metric, Payload, PayloadManifest
 from farm.model.plan import Cell, Lane, Plan, Trial
+from farm.model.power_mode import FanPolicy
 from farm.model.profile import BoardProfile
 from farm.model.sweep import Limits, MeasureRules, PayloadAxes, Sweep
 from farm.model.trace import MeterMiss, MeterReading, PowerTrace
@@ -174,6 +175,7 @@ class Lab:
     rules: MeasureRules = RULES
     limits: Limits = LIMITS
     payload: Payload = field(default_factory=_payload)
+    fan: FanPolicy = "default"
 
     def __post_init__(self) -> None:
         self.journal = MemoryJournal(self.folder)
@@ -210,6 +212,7 @@ class Lab:
             originals={},
             open_trace=lambda _folder, _meter: ListSink(),
             read_trace=lambda _: None,
+            fan=self.fan,
         )
 
     def equipment(self) -> dict[str, BoardEquipment]:

@@ -84,6 +84,7 @@ class _Check:
         self.findings += said.of_disk(self.agent.free_mb, _largest_payload_mb(self.lab))
         if lease is not None:
             return  # it measures: what we would run there shows in its watts
+        self.findings += said.of_kept_restore(await self.agent.kept_restore(), self.board.name)
         for step in (self.load, self.plain_facts, self.clock, self.modes, self.rights):
             await self.attempt(step)
 

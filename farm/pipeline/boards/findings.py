@@ -21,7 +21,7 @@ from farm.errors import (
     PowerModeError,
     TransferError,
 )
-from farm.interfaces.agent import Lease
+from farm.interfaces.agent import KeptRestore, Lease
 from farm.model.board import Board, MeterSpec
 from farm.model.profile import BoardProfile
 from farm.model.trace import MissKind
@@ -150,12 +150,31 @@ def of_lease(lease: Lease | None, running: Sequence[str]) -> list[Finding]:
     """Who has the board, and payloads that run on without anybody."""
     if lease is not None:
         text = f"run {lease.run_id} of {lease.holder} holds the board; the rest was not looked at"
-        fix = "wait for it, or `farm stop` there; of a host that died it ends in 15 minutes"
+        fix = "wait for it, or `farm stop` there; of a host that died it ends in 15 minutes, and "
+        fix += "the board puts itself back"
         return [Finding("fail", "lease", text, fix)]
     if running:
         text = f"{len(running)} payloads run without a host, e.g. {running[0]}"
         return [Finding("warn", "attempts", text, "`farm resume RUN` collects them")]
     return []
+
+
+def of_kept_restore(kept: KeptRestore | None, board: str) -> list[Finding]:
+    """Whether a run whose host vanished left the board changed. Nobody holds the board."""
+    if kept is None:
+        return []
+    whose = f"run {kept.run_id} of {kept.holder}"
+    if kept.is_watched:
+        text = f"the host of {whose} is gone; the board puts itself back when its payload ends"
+        return [Finding("note", "restore", text)]
+    if not kept.is_pending:
+        text = f"the host of {whose} did not come back; the board's own watchdog put it back"
+        return [Finding("note", "restore", text, f"`farm modes restore {board}` forgets this")]
+    text = f"{whose} left mode, clocks or fan changed, and its host did not come back"
+    bad = () if kept.done is None else (one for one in kept.done.results if not one.is_good)
+    failed = ", ".join(f"`{' '.join(one.argv)}` (it said: {one.said[:100]})" for one in bad)
+    text += f"; the board's own watchdog failed: {failed}" if failed else "; the board rebooted"
+    return [Finding("warn", "restore", text, f"`farm modes restore {board}`")]
 
 
 def of_profile(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from farm.drivers.agent import SshBoardAgent
 from farm.errors import BoardError, LinkLostError, PowerModeError, UnsupportedPowerModeError
+from farm.execution.kept_restore import run_steps
 from farm.interfaces.power_controller import PowerController
 from farm.model.board import Board
 from farm.model.mode_words import resolve_mode
@@ -100,32 +101,56 @@ def remembered(lab: Lab, boards: Sequence[Board]) -> list[Board]:
 
 
 async def restore_mode(lab: Lab, boards: Sequence[Board]) -> list[Answer[PowerModeState]]:
-    """Put each board back to what it was before the last `set_mode`; what it is then."""
+    """Put each board back to what it was before the last `set_mode`; what it is then.
+
+    What a run whose host vanished left there is undone first.
+    """
     context = context_of(lab)
 
     async def put_back(board: Board) -> PowerModeState:
         path = note_path(lab, board.name, _KIND)
         noted = read_note(path, RememberedMode)
-        if noted is None:
-            raise PowerModeError(
-                "restore power mode",
-                f"nothing is remembered: there is no {path}",
-                remedy="`farm modes set MODE` sets one, and remembers what was before.",
-            )
         async with agent_on(board, context) as agent, leased(agent, "modes"):
-            state = await _restored(lab, board, agent, noted)
+            was_left = await _undo_left(agent)
+            if noted is None and not was_left:
+                raise PowerModeError(
+                    "restore power mode",
+                    f"nothing is remembered: there is no {path}",
+                    remedy="`farm modes set MODE` sets one, and remembers what was before.",
+                )
+            controller = controller_of(lab, board, agent)
+            if noted is not None:
+                await controller.restore(noted.before)
+            state = await controller.current()
         path.unlink(missing_ok=True)
         return state
 
     return await on_each(boards, put_back)
 
 
-async def _restored(
-    lab: Lab, board: Board, agent: SshBoardAgent, noted: RememberedMode
-) -> PowerModeState:
-    controller = controller_of(lab, board, agent)
-    await controller.restore(noted.before)
-    return await controller.current()
+async def _undo_left(agent: SshBoardAgent) -> bool:
+    """Undo what a run left there whose host vanished. Whether there was something of one."""
+    kept = await agent.kept_restore()
+    if kept is None:
+        return False
+    step, whose = "restore power mode", f"run {kept.run_id} of {kept.holder}"
+    attempts = await agent.list_attempts()
+    running = [one.attempt_id for one in attempts if one.phase == "running"]
+    if kept.is_pending and running:
+        raise PowerModeError(
+            step,
+            f"payload {running[0]} of {whose} still runs there",
+            remedy="Its end is waited for, then the board puts itself back; or `farm resume` it.",
+        )
+    failed = await run_steps(agent, kept.steps) if kept.is_pending else ""
+    if failed:
+        raise PowerModeError(
+            step,
+            f"what {whose} changed was not undone: {failed}",
+            remedy="A mode that needs a reboot: `farm boards reboot` it, then set it by hand.",
+        )
+    await agent.drop_restore(kept.run_id)
+    return True
 
 
 def _note(board: Board, asked: str, clocks: ClockPolicy, before: PowerModeState) -> RememberedMode:

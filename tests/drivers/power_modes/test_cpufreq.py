@@ -188,3 +188,17 @@ async def test_whatever_was_done_the_board_comes_back_as_it_was_found(
     await controller(board).restore(original)
     assert (board.setting(0), board.online()) == (found, online)
     assert await controller(board).current() == original
+
+
+@pytest.mark.parametrize("asked", ["maxn", "maxq"])
+async def test_the_board_can_put_itself_back_by_the_steps(asked: str) -> None:
+    board = big_little()
+    board.files[f"{CPU}/cpu5/online"] = "0\n"
+    control = controller(board)
+    found = await control.current()
+    steps = await control.restore_steps(found)
+    await control.apply(asked, "locked")
+    for step in steps:
+        await board.run(step.argv, needs_root=step.needs_root, stdin=step.stdin.encode())
+    assert await control.current() == found
+    assert board.files.get(STORE, "").strip() == ""

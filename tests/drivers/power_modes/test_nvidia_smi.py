@@ -223,3 +223,17 @@ async def test_two_cards_are_not_taken_for_one() -> None:
 async def test_a_state_without_its_watts_cannot_be_restored() -> None:
     with pytest.raises(PowerModeError, match="without its watts"):
         await controller(FakeCard()).restore(PowerModeState(name="200W"))
+
+
+@pytest.mark.parametrize("lock", ["", "1500"])
+async def test_the_board_can_put_itself_back_by_the_steps(lock: str) -> None:
+    card = FakeCard(lock=lock, files={STORE: f"{lock}\n"} if lock else {})
+    control = controller(card)
+    found = await control.current()
+    steps = await control.restore_steps(found)
+    await control.apply("maxq", "locked")
+    for step in steps:
+        result = await card.run(step.argv, needs_root=step.needs_root, stdin=step.stdin.encode())
+        assert result.exit_status == 0
+    assert await control.current() == found
+    assert steps[-1].expects == "200.00"

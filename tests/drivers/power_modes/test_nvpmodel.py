@@ -293,3 +293,23 @@ async def test_a_board_whose_mode_was_never_set_can_be_set() -> None:
         await control.apply("current", "default")
     applied = await control.apply("maxn", "default")
     assert applied.name == "MAXN"
+
+
+async def test_the_board_can_put_itself_back_by_the_steps() -> None:
+    jetson = FakeJetson()
+    control = controller(jetson)
+    found = await control.current()
+    steps = await control.restore_steps(found)
+    await control.apply("MAXQ", "locked")
+    for step in steps:
+        result = await jetson.run(step.argv, stdin=step.stdin.encode())
+        assert step.expects in result.text
+    assert await control.current() == found
+
+
+async def test_clocks_that_were_locked_are_locked_again_after_the_mode() -> None:
+    jetson = FakeJetson(is_locked=True)
+    control = controller(jetson)
+    steps = await control.restore_steps(await control.current())
+    assert [step.argv[0] for step in steps][-2:] == ["nvpmodel", "jetson_clocks"]
+    assert steps[-1].argv == ("jetson_clocks",)
