@@ -46,10 +46,27 @@ class ReasonCode(StrEnum):
     INTEGRAL_DIFFERS = "integral_differs"
     POWER_DRIFT = "power_drift"
     IDLE_DRIFT = "idle_drift"
+    CLOCK_BELOW_CAP = "clock_below_cap"
+    OVER_TEMPERATURE = "over_temperature"
+    OVER_CURRENT = "over_current"
+    THROTTLED = "throttled"
+    FOREIGN_LOAD = "foreign_load"
 
 
 SUSPECT_PROBLEMS = frozenset({ReasonCode.EVENTS_GARBLED, ReasonCode.METRIC_REPEATED})
 """Problems of the event file that leave the numbers usable; all others make them invalid."""
+
+
+DISTURBANCES = frozenset(
+    {
+        ReasonCode.CLOCK_BELOW_CAP,
+        ReasonCode.OVER_TEMPERATURE,
+        ReasonCode.OVER_CURRENT,
+        ReasonCode.THROTTLED,
+        ReasonCode.FOREIGN_LOAD,
+    }
+)
+"""The board was not as it should be: the attempt is suspect, and tried again after a pause."""
 
 
 def reason(code: ReasonCode, text: str) -> Reason:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from farm.analysis.events import PayloadEvents, needs_window
 from farm.analysis.power_checks import Finding, PowerEvidence, check_power
 from farm.analysis.reasons import SUSPECT_PROBLEMS, ReasonCode, reason
+from farm.analysis.telemetry_checks import TelemetryEvidence, check_telemetry
 from farm.model.board import MeterSpec
 from farm.model.measurement import (
     IdlePower,
@@ -38,6 +39,7 @@ class Evidence:
     `window` is on the host's monotonic axis (from `events.window` by the clock map).
     `expects_meter`: a meter was to measure this attempt (it exists, and power is not off).
     `trace` reaches beyond the window on both sides, see `farm.analysis.windows.margin_s`.
+    `telemetry` is on the board's time axis, as `events.window` is.
     """
 
     manifest: PayloadManifest
@@ -56,6 +58,7 @@ class Evidence:
     trace: PowerTrace | None = None
     power: PowerResult | None = None
     idle: IdlePower | None = None
+    telemetry: TelemetryEvidence | None = None
 
 
 def judge(evidence: Evidence, rules: MeasureRules) -> Verdict:
@@ -66,6 +69,7 @@ def judge(evidence: Evidence, rules: MeasureRules) -> Verdict:
         *_mode(evidence),
         *_window(evidence, rules),
         *_power(evidence, rules),
+        *(check_telemetry(evidence.telemetry) if evidence.telemetry is not None else ()),
     ]
     unique: dict[str, Finding] = {}
     for finding in findings:

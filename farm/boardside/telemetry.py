@@ -72,7 +72,7 @@ class Telemetry:
         now = boot_time()
         if now - self._read_at >= MARK_AGE_S:
             self._read(now)
-            self._flush()
+        self._flush()
 
     def ring(self):
         """A reading is due."""

@@ -27,11 +27,16 @@ class Committer:
         state: TrialState,
         trace: PowerTrace | None,
         forget: Callable[[], Awaitable[None]],
+        save: Callable[[], None] | None = None,
     ) -> None:
-        """Begin to commit; `forget` lets the board remove the attempt afterwards."""
+        """Begin to commit; `forget` lets the board remove the attempt afterwards.
+
+        `save` writes, in a thread, what else belongs into the attempt's folder.
+        """
         before, self._older = self._newest, self._newest
         self._newest = asyncio.create_task(
-            self._commit(before, record, state, trace, forget), name=f"commit {record.attempt_id}"
+            self._commit(before, record, state, trace, forget, save=save),
+            name=f"commit {record.attempt_id}",
         )
 
     async def settle_older(self) -> None:
@@ -53,9 +58,13 @@ class Committer:
         state: TrialState,
         trace: PowerTrace | None,
         forget: Callable[[], Awaitable[None]],
+        *,
+        save: Callable[[], None] | None,
     ) -> None:
         if before is not None:
             await before  # its fault is this one's too: what follows it may build on it
+        if save is not None:
+            await asyncio.to_thread(save)
         await self._services.journal.finish_attempt(record, state, trace)
         self._services.show(
             "trial_end",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm.execution.sampling import MeterFeed
+from farm.execution.telemetry import TelemetryFeed
 from farm.interfaces.agent import BoardAgent, BoardCommands
 from farm.interfaces.clock import Clock
 from farm.interfaces.power_controller import PowerController
@@ -28,6 +29,7 @@ class BoardEquipment:
     agent: Callable[[Transport], Awaitable[BoardAgent]]
     controller: Callable[[BoardCommands], PowerController]
     feed: MeterFeed | None
+    telemetry: TelemetryFeed | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,17 @@ class Gatherer:
             evidence.mode = None if mode.has_changed else mode
         else:
             evidence.state_after = await self._session.controller.current()
+        self._gather_telemetry(evidence)
         if self._feed is not None:
             with timed(self._services.clock, evidence.steps, "trace"):
                 await self._gather_trace(evidence, self._feed)
+
+    def _gather_telemetry(self, evidence: Evidence) -> None:
+        """What came so far: the agent sent its last reading before it answered for the clock."""
+        feed, status = self._session.equipment.telemetry, evidence.status
+        if feed is not None and status is not None and status.exit is not None:
+            ended = status.exit
+            evidence.telemetry = feed.of_attempt(ended.begin_s, ended.end_s, ended.boot_id)
 
     async def _gather_trace(self, evidence: Evidence, feed: MeterFeed) -> None:
         now_s = self._services.clock.monotonic()

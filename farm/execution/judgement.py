@@ -8,6 +8,8 @@ from pathlib import Path
 from farm.analysis.clock import clock_problems, fit_clock_map
 from farm.analysis.energy import power_over_window
 from farm.analysis.events import PayloadEvents, inferences, parse_events
+from farm.analysis.reasons import DISTURBANCES
+from farm.analysis.telemetry_checks import TelemetryEvidence
 from farm.analysis.validity import Evidence as Case
 from farm.analysis.validity import judge
 from farm.errors import AnalysisError
@@ -29,6 +31,7 @@ from farm.model.measurement import (
 from farm.model.plan import Trial
 from farm.model.power_mode import AppliedPowerMode, PowerModeState
 from farm.model.record import Source
+from farm.model.telemetry import TelemetryTrace
 from farm.model.trace import PowerTrace
 
 UNSUPPORTED_STATUS = 77
@@ -57,6 +60,7 @@ class Evidence:
     files: tuple[FileRecord, ...] = ()
     state_after: PowerModeState | None = None
     trace: PowerTrace | None = None
+    telemetry: TelemetryTrace | None = None
     sink: TraceSink | None = None
     steps: list[StepTime] = field(default_factory=list)
 
@@ -74,6 +78,12 @@ class Judged:
     metrics: Mapping[str, Measurement] = field(default_factory=dict)
     power: PowerResult | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_disturbed(self) -> bool:
+        """It holds, but the board was too hot, throttled, or busy with something else."""
+        is_suspect = self.verdict.status is VerdictStatus.SUSPECT
+        return is_suspect and any(one.code in DISTURBANCES for one in self.verdict.reasons)
 
     def record(
         self, evidence: Evidence, services: RunServices, fingerprint: BoardFingerprint
@@ -160,6 +170,7 @@ def judge_attempt(
         trace=evidence.trace,
         power=power,
         idle=evidence.idle,
+        telemetry=_telemetry(evidence, events.window, equipment, fingerprint),
     )
     verdict = judge(case, services.rules)
     if verdict.status is VerdictStatus.INVALID:
@@ -241,6 +252,27 @@ def _clock(evidence: Evidence) -> tuple[ClockMap | None, tuple[Reason, ...]]:
         return fit_clock_map(evidence.clock_before, evidence.clock_after), problems
     except AnalysisError:
         return None, problems
+
+
+def _telemetry(
+    evidence: Evidence,
+    window: Window | None,
+    equipment: BoardEquipment,
+    fingerprint: BoardFingerprint,
+) -> TelemetryEvidence | None:
+    ended = evidence.status.exit if evidence.status is not None else None
+    if evidence.telemetry is None or window is None or ended is None:
+        return None
+    profile, mode = equipment.profile, evidence.mode
+    limit = profile.max_temperature_c
+    return TelemetryEvidence(
+        trace=evidence.telemetry,
+        window=window,
+        begin_s=ended.begin_s,
+        limit_c=limit.value if limit is not None else None,
+        mode=profile.mode(mode.name) if mode is not None else None,
+        are_caps_reached=fingerprint.machine.startswith(("aarch64", "arm")),
+    )
 
 
 def _has_same_boot(evidence: Evidence, fingerprint: BoardFingerprint) -> bool:

@@ -2,11 +2,12 @@
 
 from farm.execution.equipment import RunServices
 from farm.execution.idle import IdleBaselines
+from farm.execution.retry import cool_down_s
 from farm.execution.session import BoardSession
 from farm.execution.steps import timed
 from farm.model.attempt import StepTime
 from farm.model.measurement import IdlePower
-from farm.model.plan import Trial
+from farm.model.plan import Cell, Trial
 from farm.model.power_mode import AppliedPowerMode
 
 SETTLE_POLL_S = 2.0
@@ -18,20 +19,25 @@ class Preparer:
 
     def __init__(self, session: BoardSession, services: RunServices, idle: IdleBaselines) -> None:
         self._session, self._services, self._idle = session, services, idle
+        self._telemetry = session.equipment.telemetry
         self._shown_s = float("-inf")
         self._told: AppliedPowerMode | None = None
 
     async def prepare(
-        self, trial: Trial
+        self, trial: Trial, disturbed: int = 0
     ) -> tuple[AppliedPowerMode, IdlePower | None, list[StepTime]]:
-        """Bring the board into the state that the trial asks for; nothing is begun yet."""
+        """Bring the board into the state that the trial asks for; nothing is begun yet.
+
+        `disturbed`: how many attempts of the trial in a row were so: the board rests longer.
+        """
         cell, steps, services = trial.cell, list[StepTime](), self._services
         services.show("trial_prepare", board=trial.board, trial_id=trial.trial_id)
         with timed(services.clock, steps, "power mode"):
             await self._idle.leave(cell.power_mode, cell.clocks)
-            mode = await self._session.set_mode(cell.power_mode, cell.clocks)
+            mode = await self._set_mode(cell)
         self._tell_pick(trial.board, mode)
         with timed(services.clock, steps, "settle"):
+            await self._cool_down(trial.board, disturbed)
             await self._settle(trial.board)
         with timed(services.clock, steps, "idle"):
             idle = await self._idle.before(mode)
@@ -54,6 +60,24 @@ class Preparer:
             id=mode.id,
             budget_w=mode.budget_w,
         )
+
+    async def _set_mode(self, cell: Cell) -> AppliedPowerMode:
+        """The mode, with no tool at work while it changes; the telemetry runs afterwards."""
+        applied = self._session.applied
+        if self._telemetry is None:
+            return await self._session.set_mode(cell.power_mode, cell.clocks)
+        if applied is None or (applied.asked, applied.clocks) != (cell.power_mode, cell.clocks):
+            self._telemetry.rest()
+        mode = await self._session.set_mode(cell.power_mode, cell.clocks)
+        self._telemetry.begin(self._session.agent)
+        return mode
+
+    async def _cool_down(self, board: str, disturbed: int) -> None:
+        seconds = cool_down_s(disturbed, self._services.rules.settle)
+        if seconds:
+            text = f"the last attempt was disturbed: {seconds:g} s of rest before the next"
+            self._services.tell("cool_down", board=board, text=text, seconds=seconds)
+            await self._services.clock.sleep(seconds)
 
     async def show_temperature(self, board: str) -> None:
         """For the view alone: what a trial was judged by stands in its record."""

@@ -3,7 +3,7 @@
 import random
 
 from farm.model.attempt import Outcome, TrialState
-from farm.model.sweep import Limits
+from farm.model.sweep import Limits, SettleRule
 
 FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0
@@ -12,13 +12,22 @@ _ENDS = {Outcome.OK: TrialState.DONE, Outcome.UNSUPPORTED: TrialState.UNSUPPORTE
 
 
 def state_after(
-    outcome: Outcome, reason: str, number: int, previous_reason: str, limits: Limits
+    outcome: Outcome,
+    reason: str,
+    number: int,
+    previous_reason: str,
+    limits: Limits,
+    *,
+    is_disturbed: bool = False,
 ) -> TrialState:
     """The trial's state after attempt `number` ended with `outcome`.
 
     ``PENDING`` means that it is tried again. A payload that fails twice in the same way
     will do so a third time; a board that was lost or a reading that did not hold may not.
+    `is_disturbed`: it is a result, and a better one is worth another try.
     """
+    if outcome is Outcome.OK and is_disturbed and number <= limits.requeues:
+        return TrialState.PENDING
     if outcome in _ENDS:
         return _ENDS[outcome]
     if outcome is Outcome.CANCELLED:
@@ -27,6 +36,13 @@ def state_after(
     if number > limits.retries or is_same_failure:
         return TrialState.FAILED
     return TrialState.PENDING
+
+
+def cool_down_s(disturbed: int, settle: SettleRule) -> float:
+    """Seconds of rest after so many disturbed attempts of a trial in a row: doubling, bounded."""
+    if disturbed <= 0:
+        return 0.0
+    return min(settle.max_wait_s, settle.cool_down_s * 2.0 ** min(disturbed - 1, 32))
 
 
 def backoff_s(tries: int, chance: random.Random) -> float:

@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from farm.errors import BoardError
 from farm.execution.commit import Committer
@@ -30,13 +31,18 @@ TRACE_KEPT_S = 120.0
 
 @dataclass(slots=True)
 class Ticket:
-    """A trial on its way through its attempts; `begun` is the attempt that is open now."""
+    """A trial on its way through its attempts; `begun` is the attempt that is open now.
+
+    `disturbed` counts attempts in a row that were so; `has_answer`: one of them is a result.
+    """
 
     trial: Trial
     attempts: int
     begun: OpenAttempt | None = None
     evidence: Evidence | None = None
     previous_reason: str = ""
+    disturbed: int = 0
+    has_answer: bool = False
 
 
 class TrialRunner:
@@ -63,7 +69,7 @@ class TrialRunner:
         await self._committer.settle_older()
         try:
             if ticket.begun is None:
-                mode, idle, steps = await self._preparer.prepare(trial)
+                mode, idle, steps = await self._preparer.prepare(trial, ticket.disturbed)
                 async with self._metering():
                     await self._begin(ticket, mode, idle, steps)
                     return await self._see_through(ticket)
@@ -168,6 +174,8 @@ class TrialRunner:
             ticket.evidence = await self._open_evidence(trial, begun)
             ticket.evidence.is_adopted = True
         evidence = ticket.evidence
+        if self._session.equipment.telemetry is not None:
+            self._session.equipment.telemetry.begin(self._session.agent)
         evidence.status = await self._session.agent.status(self._board_id(begun.attempt_id))
         self._services.tell(
             "attempt_adopted",
@@ -225,16 +233,37 @@ class TrialRunner:
             evidence.number,
             ticket.previous_reason,
             self._services.limits,
+            is_disturbed=judged.is_disturbed,
         )
+        if state is TrialState.FAILED and ticket.has_answer:
+            state = TrialState.DONE  # a disturbed attempt before it is a result
+        ticket.has_answer = ticket.has_answer or judged.outcome is Outcome.OK
+        ticket.disturbed = ticket.disturbed + 1 if judged.is_disturbed else 0
         self._close_sink(evidence)
         if judged.outcome is Outcome.LOST:
             self._session.applied = None  # what was proven before may not hold any more
         agent = self._session.agent
         record = judged.record(evidence, self._services, agent.fingerprint)
         board_id = self._board_id(record.attempt_id)
-        self._committer.submit(record, state, evidence.trace, lambda: agent.remove([board_id]))
+        self._committer.submit(
+            record,
+            state,
+            evidence.trace,
+            lambda: agent.remove([board_id]),
+            self._saving(evidence),
+        )
         ticket.begun, ticket.evidence, ticket.previous_reason = None, None, judged.reason
         return state
+
+    def _saving(self, evidence: Evidence) -> Callable[[], None] | None:
+        """What writes the attempt's telemetry; None where nothing was told while it ran."""
+        feed, trace = self._session.equipment.telemetry, evidence.telemetry
+        ended = evidence.status.exit if evidence.status is not None else None
+        if feed is None or trace is None or ended is None:
+            return None
+        if not len(trace.between(ended.begin_s, ended.end_s)):
+            return None
+        return partial(feed.save, evidence.folder, trace)
 
     async def settle(self) -> None:
         """Wait until every attempt that ended is durable. Raises StoreError, BoardError."""

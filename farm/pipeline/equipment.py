@@ -1,14 +1,21 @@
 """Puts drivers together for the boards of a plan."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from farm.config.secrets import resolve_secret
 from farm.drivers.agent import open_agent
-from farm.drivers.registry import meter_class, power_controller_class, transport_class
+from farm.drivers.registry import (
+    meter_class,
+    power_controller_class,
+    telemetry_class,
+    transport_class,
+)
 from farm.drivers.transports.ssh_context import SshContext
 from farm.errors import ConfigError
 from farm.execution.equipment import BoardEquipment
 from farm.execution.sampling import MeterFeed
+from farm.execution.telemetry import TelemetryFeed
 from farm.interfaces.agent import BoardAgent, BoardCommands
 from farm.interfaces.clock import Clock
 from farm.interfaces.power_controller import PowerController
@@ -16,7 +23,9 @@ from farm.interfaces.transport import Transport
 from farm.model.board import Board, MeterSpec
 from farm.model.plan import Plan
 from farm.model.profile import BoardProfile
+from farm.model.sweep import MeasureRules
 from farm.pipeline.lab import Lab
+from farm.store.telemetry_traces import write_telemetry
 
 
 def equip(lab: Lab, plan: Plan, clock: Clock) -> dict[str, BoardEquipment]:
@@ -41,7 +50,9 @@ def equip(lab: Lab, plan: Plan, clock: Clock) -> dict[str, BoardEquipment]:
             if board.meter not in feeds:
                 feeds[board.meter] = _feed(lab, lab.inventory.meter(board.meter), clock)
             feed = feeds[board.meter]
-        equipment[board.name] = _equip_board(board, lab.profiles, context, feed)
+        made = _equip_board(board, lab.profiles, context, feed)
+        told = _telemetry(board, made.profile, plan.sweep.measure)
+        equipment[board.name] = replace(made, telemetry=told)
     return equipment
 
 
@@ -72,3 +83,12 @@ def _feed(lab: Lab, spec: MeterSpec, clock: Clock) -> MeterFeed:
     secret = resolve_secret(spec.secret) if spec.secret else None
     is_shared = sum(board.meter == spec.name for board in lab.inventory.boards) > 1
     return MeterFeed(spec, meter_type(spec, options, secret), clock, is_shared=is_shared)
+
+
+def _telemetry(board: Board, profile: BoardProfile, rules: MeasureRules) -> TelemetryFeed | None:
+    """By default tegrastats where NVIDIA has its tools, else what files tell."""
+    if rules.telemetry == "off":
+        return None
+    usual = "tegrastats" if profile.power_controller == "nvpmodel" else "files"
+    name = board.telemetry or usual
+    return TelemetryFeed(name, telemetry_class(name), rules.telemetry.rate_hz, write_telemetry)

@@ -1,4 +1,4 @@
-"""A trial's answer: its last valid attempt, else its last one. Older attempts stay."""
+"""A trial's answer: its last valid attempt, else its last result, else its last attempt."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,7 +46,8 @@ def choose_answer(finished: Iterable[FinishedAttempt]) -> str | None:
     """The id of the attempt that is the trial's answer, None if none was finished."""
     in_order = sorted(finished, key=lambda attempt: attempt.number)
     valid = [attempt for attempt in in_order if attempt.is_valid]
-    chosen = (valid or in_order)[-1:]
+    results = [attempt for attempt in in_order if attempt.outcome is Outcome.OK]
+    chosen = (valid or results or in_order)[-1:]
     return chosen[0].attempt_id if chosen else None
 
 

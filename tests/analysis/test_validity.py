@@ -9,13 +9,15 @@ import pytest
 from farm.analysis.clock import clock_problems
 from farm.analysis.energy import power_over_window
 from farm.analysis.events import PayloadEvents
-from farm.analysis.reasons import ReasonCode, reason
+from farm.analysis.reasons import DISTURBANCES, ReasonCode, reason
+from farm.analysis.telemetry_checks import TelemetryEvidence
 from farm.analysis.validity import Evidence, judge, least_window_s
 from farm.model.board import MeterAccuracy, MeterSpec
 from farm.model.measurement import IdlePower, VerdictStatus, Window
 from farm.model.payload import Metric, PayloadManifest
 from farm.model.power_mode import AppliedPowerMode, ClockPolicy, PowerModeState
 from farm.model.sweep import MeasureRules
+from farm.model.telemetry import TelemetryTrace
 from farm.model.trace import MeterMiss, MissKind, PowerTrace
 from tests.analysis.traces import Curve, SimulatedMeter, constant, pulse, ramp, spec
 
@@ -145,6 +147,12 @@ def counter_reset() -> Evidence:
     return evidence
 
 
+def hot() -> TelemetryEvidence:
+    trace = TelemetryTrace()
+    trace.append(20.0, {"temperature_c:CPU": 99.0})
+    return TelemetryEvidence(trace, Window(begin_s=10, end_s=70), 8.0, limit_c=95.0)
+
+
 STALE = metered(trace_of(constant(7.0), has_counter=False))
 SLOW = spec(update_s=4.0, averaging_s=4.0, poll_hz=2)
 INVALID = {
@@ -199,6 +207,7 @@ SUSPECT = {
     "idle_drift": metered(idle=IdlePower(before_w=5.0, after_w=5.4)),
     "clock_wide": metered(clock_bound_s=0.7),
     "meter_shared": replace(metered(), is_meter_shared=True),
+    "over_temperature": replace(unmetered(), telemetry=hot()),
 }
 
 
@@ -219,7 +228,8 @@ def test_every_code_is_provoked_somewhere() -> None:
     told_by_events = {code for code in ReasonCode if code.startswith(("window_", "metric_"))}
     told_by_clock = {ReasonCode.CLOCK_DRIFT, ReasonCode.CLOCK_BOUND}
     here = {*INVALID, *SUSPECT, "few_updates"}
-    assert set(ReasonCode) - told_by_events - told_by_clock - here == set()
+    # What is in DISTURBANCES has a file of its own: test_telemetry_checks.py.
+    assert set(ReasonCode) - told_by_events - told_by_clock - DISTURBANCES - here == set()
 
 
 @pytest.mark.parametrize(("update_s", "status"), [(4.0, "suspect"), (10.0, "invalid")])

@@ -1,4 +1,4 @@
-"""A trial's answer: its last valid attempt, else its last one."""
+"""A trial's answer: its last valid attempt, else its last result, else its last attempt."""
 
 import random
 
@@ -39,7 +39,8 @@ NOT_HELD = (Outcome.INVALID, VerdictStatus.INVALID)
         ([GOOD, GOOD, BAD], 2),
         ([BAD, GOOD], 2),
         ([GOOD, SHAKY], 1),
-        ([SHAKY, BAD], 2),
+        ([SHAKY, BAD], 1),
+        ([SHAKY, SHAKY, NOT_HELD], 2),
         ([(Outcome.FAILED, VerdictStatus.VALID), BAD], 2),
     ],
 )
@@ -93,11 +94,12 @@ def test_the_last_valid_attempt_answers(store: Store) -> None:
     assert [record.number for record in store.attempts(run_id)] == [1, 2, 3]
 
 
-def test_without_a_valid_attempt_the_last_one_answers(store: Store) -> None:
+def test_without_a_result_the_last_attempt_answers(store: Store) -> None:
     run_id = new_run(store)
 
     async def write(journal: StoreJournal) -> None:
-        await run_attempt(journal, make_record(run_id, verdict=SUSPECT), TrialState.PENDING)
+        unheld = make_record(run_id, outcome=Outcome.INVALID, verdict=INVALID)
+        await run_attempt(journal, unheld, TrialState.PENDING)
         lost = make_record(run_id, number=2, outcome=Outcome.LOST, verdict=INVALID, reason="dark")
         await run_attempt(journal, lost, TrialState.FAILED)
 
