@@ -12,6 +12,7 @@ from farm.execution.equipment import RunServices
 from farm.execution.gathering import Gatherer
 from farm.execution.idle import IdleBaselines
 from farm.execution.judgement import Evidence, Judged, cancelled, judge_attempt, read_events
+from farm.execution.kernel_log import ask_kernel, explained
 from farm.execution.preparing import Preparer
 from farm.execution.retry import state_after
 from farm.execution.session import BoardSession
@@ -19,6 +20,7 @@ from farm.execution.steps import timed
 from farm.interfaces.agent import Job
 from farm.interfaces.sinks import OpenAttempt
 from farm.model.attempt import Outcome, StepTime, TrialState, attempt_id
+from farm.model.kernel import KernelReport
 from farm.model.measurement import IdlePower
 from farm.model.plan import Trial
 from farm.model.power_mode import AppliedPowerMode
@@ -210,7 +212,11 @@ class TrialRunner:
             self._session.equipment,
             self._session.agent.fingerprint,
         )
-        return self._commit(ticket, evidence, judged)
+        agent = self._session.agent
+        kernel = await ask_kernel(
+            agent, agent.fingerprint.boot_id, evidence, judged, self._services
+        )
+        return self._commit(ticket, evidence, judged, kernel)
 
     async def _wait_for_end(self, evidence: Evidence) -> None:
         """Wait for the board's word; stop the payload when the word does not come in time."""
@@ -225,7 +231,9 @@ class TrialRunner:
             await agent.stop(board_id)
             evidence.status = await agent.status(board_id)
 
-    def _commit(self, ticket: Ticket, evidence: Evidence, judged: Judged) -> TrialState:
+    def _commit(
+        self, ticket: Ticket, evidence: Evidence, judged: Judged, kernel: KernelReport | None
+    ) -> TrialState:
         """Hand the record over to be committed; the trial's new state."""
         state = state_after(
             judged.outcome,
@@ -243,7 +251,7 @@ class TrialRunner:
         if judged.outcome is Outcome.LOST:
             self._session.applied = None  # what was proven before may not hold any more
         agent = self._session.agent
-        record = judged.record(evidence, self._services, agent.fingerprint)
+        record = explained(judged.record(evidence, self._services, agent.fingerprint), kernel)
         board_id = self._board_id(record.attempt_id)
         self._committer.submit(
             record,

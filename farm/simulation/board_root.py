@@ -120,6 +120,20 @@ exit 1
 """
 
 
+_DMESG = """\
+#!/bin/sh
+# dmesg of a simulated board, never of the machine beneath: a file that a boot empties.
+echo "[    0.000000] Booting Linux on a simulated board"
+cat "$FARM_ROOT/run/farm-sim/kernel.log" 2> /dev/null || true
+"""
+
+_JOURNALCTL = """\
+#!/bin/sh
+echo "No journal files were found." >&2
+exit 1
+"""
+
+
 def jetson_of(profile: BoardProfile) -> SimulatedJetson | None:
     """The Jetson that the profile's simulation is, or None. Raises ConfigError."""
     conf = profile.simulation.nvpmodel_conf if profile.simulation else None
@@ -155,6 +169,8 @@ def build_board_root(root: Path, board: Board, profile: BoardProfile) -> None:
         _write(root, "/proc/meminfo", f"MemTotal: {round(profile.memory_gb * 1024**2):>15} kB")
     _write_device_tree(root, profile, jetson)
     _install_commands(root, _EVERYWHERE | (_ON_JETSONS if jetson else {}))
+    _script(root / "bin" / "dmesg", _DMESG)
+    _script(root / "bin" / "journalctl", _JOURNALCTL)
     if Quirk.NO_SUDO in quirks:
         _script(root / "bin" / "sudo", _NO_SUDO)
     if jetson is None:

@@ -12,6 +12,7 @@ It blocks, so it works in a thread that nobody waits for once the time is over.
 """
 
 import asyncio
+import contextlib
 import logging
 import threading
 
@@ -40,9 +41,6 @@ class AppriseNotifier(Notifier):
     async def send(self, notice: Notice) -> None:
         """Send it. Raises NotifyError: the address is not understood, or it did not work."""
         logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)  # its messages hold addresses
-        sender = apprise.Apprise()
-        if not sender.add((self._secret or "").strip()):
-            raise NotifyError("apprise does not understand the address")
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[str] = loop.create_future()
 
@@ -51,17 +49,23 @@ class AppriseNotifier(Notifier):
                 ended.set_result(fault)
 
         def work() -> None:
-            try:
-                is_sent = sender.notify(title=notice.title, body=notice.text)
-                fault = "" if is_sent else "apprise could not send it"
-            except Exception as error:  # noqa: BLE001 - a hundred plugins of others
-                fault = f"apprise: {type(error).__name__}"
-            try:
+            fault = _send((self._secret or "").strip(), notice)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(tell, fault)
-            except RuntimeError:  # the loop is closed: nobody waits any more
-                return
 
         threading.Thread(target=work, name="apprise", daemon=True).start()
         fault = await ended
         if fault:
             raise NotifyError(fault)
+
+
+def _send(address: str, notice: Notice) -> str:
+    """Blocks, for seconds when it loads its plugins first; "" or what went wrong."""
+    try:
+        sender = apprise.Apprise()
+        if not sender.add(address):
+            return "apprise does not understand the address"
+        is_sent = sender.notify(title=notice.title, body=notice.text)
+    except Exception as error:  # noqa: BLE001 - a hundred plugins of others
+        return f"apprise: {type(error).__name__}"
+    return "" if is_sent else "apprise could not send it"
