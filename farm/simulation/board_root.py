@@ -34,6 +34,8 @@ from farm.simulation.sensors import sensor_labels, sensor_values
 from farm.simulation.simulated_jetson import SimulatedJetson
 
 BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
+BOOTS_FILE = "/var/log/farm-sim-boots"
+"""The boot id of every boot so far, a line each."""
 LOAD_FILE = "/run/farm-sim/load.json"
 
 _COMMAND_FOLDER = "/usr/lib/farm-sim"
@@ -119,7 +121,6 @@ echo "sudo: a password is required" >&2
 exit 1
 """
 
-
 _DMESG = """\
 #!/bin/sh
 # dmesg of a simulated board, never of the machine beneath: a file that a boot empties.
@@ -186,6 +187,10 @@ def build_board_root(root: Path, board: Board, profile: BoardProfile) -> None:
 def boot_files(root: Path, profile: BoardProfile, boot_id: str) -> None:
     """What a boot renews: the boot id, fresh clocks, then the stored power mode is applied."""
     _write(root, BOOT_ID_FILE, boot_id)
+    boots = root / BOOTS_FILE.lstrip("/")
+    boots.parent.mkdir(parents=True, exist_ok=True)
+    with boots.open("a", encoding="utf-8") as log:
+        log.write(boot_id + "\n")
     for volatile in ("run", "tmp"):
         shutil.rmtree(root / volatile, ignore_errors=True)
         (root / volatile).mkdir(exist_ok=True)

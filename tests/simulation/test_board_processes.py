@@ -1,6 +1,7 @@
 """Finding, measuring and ending the processes of a board."""
 
 import asyncio
+import os
 import sys
 import time
 from pathlib import Path
@@ -44,6 +45,23 @@ async def test_busy_cores_are_of_the_marked_board_only(tmp_path: Path, code: str
     processes.refresh(time.monotonic())
     assert processes.busy_cores("one") == 0.0
     assert processes.count == 0
+
+
+async def test_who_keeps_a_core_busy_makes_way_and_who_waits_does_not(tmp_path: Path) -> None:
+    processes = BoardProcesses()
+    processes.watch("one", tmp_path)
+    busy = await start(SPIN, "one", tmp_path)
+    idle = await start("import time; time.sleep(600)", "one", tmp_path)
+
+    def has_made_way() -> bool:
+        processes.refresh(time.monotonic())
+        return os.getpriority(os.PRIO_PROCESS, busy.pid) > 0
+
+    before = os.getpriority(os.PRIO_PROCESS, idle.pid)
+    await until(has_made_way)
+    assert os.getpriority(os.PRIO_PROCESS, idle.pid) == before
+    await processes.end("one")
+    await asyncio.gather(busy.wait(), idle.wait())
 
 
 async def test_the_same_name_in_another_lab_is_another_board(tmp_path: Path) -> None:
