@@ -20,7 +20,7 @@ from benchmarks.results import FOLDER, machine
 HERE = Path(__file__).parent
 DOCUMENT = HERE.parent / "docs" / "benchmarks.md"
 MARK = "<!-- figures: written by `python benchmarks/run.py --docs` -->"
-SCRIPTS = ("startup.py", "planning.py", "transport.py", "trial_cost.py")
+SCRIPTS = ("startup.py", "planning.py", "transport.py", "exec_200.py", "trial_cost.py")
 QUICK = {"transport.py": ["--repeats", "2", "--only", "kept,stream"], "trial_cost.py": ["--quick"]}
 
 

@@ -12,26 +12,58 @@ from benchmarks.lab import Fleet
 from benchmarks.turns import Client
 
 
+async def connect_one(
+    fleet: Fleet, host: str, key: asyncssh.SSHKey, trusted: asyncssh.SSHKey
+) -> asyncssh.SSHClientConnection:
+    """A verified connection."""
+    return await asyncssh.connect(
+        host,
+        fleet.port,
+        username=fleet.user,
+        client_keys=[key],
+        known_hosts=([trusted], [], []),
+        config=None,
+        agent_path=None,
+        compression_algs=None,
+        preferred_auth="publickey",
+        kex_algs=["curve25519-sha256"],
+        encryption_algs=["aes128-gcm@openssh.com"],
+    )
+
+
+def keys_of(fleet: Fleet) -> tuple[asyncssh.SSHKey, asyncssh.SSHKey]:
+    """The login key and the boards' host key, parsed once."""
+    return asyncssh.read_private_key(fleet.client_key), asyncssh.import_public_key(fleet.host_key)
+
+
 async def connect_all(fleet: Fleet) -> dict[str, asyncssh.SSHClientConnection]:
-    """Verified connections, key and host key parsed once."""
-    trusted = [asyncssh.import_public_key(fleet.host_key)]
-    key = asyncssh.read_private_key(fleet.client_key)
-    opened = {}
-    for host in fleet.hosts:
-        opened[host] = await asyncssh.connect(
-            host,
-            fleet.port,
-            username=fleet.user,
-            client_keys=[key],
-            known_hosts=(trusted, [], []),
-            config=None,
-            agent_path=None,
-            compression_algs=None,
-            preferred_auth="publickey",
-            kex_algs=["curve25519-sha256"],
-            encryption_algs=["aes128-gcm@openssh.com"],
-        )
-    return opened
+    """Verified connections to all boards."""
+    keys = keys_of(fleet)
+    return {host: await connect_one(fleet, host, *keys) for host in fleet.hosts}
+
+
+class FanOut(Client):
+    """`true` over a fresh connection to each board, 32 at once."""
+
+    def setup(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.keys = keys_of(self.fleet)
+
+    def run(self) -> None:
+        self.loop.run_until_complete(self._all())
+
+    async def _all(self) -> None:
+        turns = asyncio.Semaphore(32)
+
+        async def one(host: str) -> None:
+            async with turns, await connect_one(self.fleet, host, *self.keys) as connection:
+                if (await connection.run("true")).exit_status != 0:
+                    raise RuntimeError("a board failed")
+
+        await asyncio.gather(*map(one, self.fleet.hosts))
+
+    def close(self) -> None:
+        self.loop.close()
 
 
 class Connected(Client):

@@ -89,6 +89,9 @@ class SshContext:
     Args:
         limits: bounds on what the host does at once.
         clock: monotonic seconds.
+
+    Attributes:
+        options: asyncssh's, by all that they were made of: for each connection a copy will do.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class SshContext:
         self._clock = clock
         self._turns = asyncio.Semaphore(limits.connecting)
         self._rate = StartRate(limits.starts_per_s, limits.connecting)
+        self.options: dict[object, asyncssh.SSHClientConnectionOptions] = {}
         self._keys: dict[Path, tuple[_Stamp, asyncssh.SSHKey]] = {}
         self._hosts: dict[Path, tuple[_Stamp, asyncssh.SSHKnownHosts]] = {}
         self._trusted: dict[tuple[Path, str, int], tuple[_Stamp, TrustedKeys]] = {}

@@ -3,15 +3,17 @@
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import cast
+from copy import copy
+from typing import TypedDict, cast
 
 import asyncssh
 
 from farm.drivers.transports.joined_writes import JoinedWrites
+from farm.drivers.transports.lean_connection import IS_KNOWN, connect_lean
 from farm.drivers.transports.ssh_context import SshContext, TrustedKeys
 from farm.drivers.transports.ssh_errors import PEER_FAULTS, Stage, address_of, explain_login
 from farm.errors import ConnectError, TransportError
-from farm.model.board import Board
+from farm.model.board import Board, ConnectionLimits
 
 TCP_TIMEOUT_S = 15.0
 """For the TCP connection alone: four SYNs of Linux (at 0, 1, 3 and 7 s) and time to answer."""
@@ -199,36 +201,86 @@ async def _connect(
     wire: Wire,
     login: Login,
 ) -> asyncssh.SSHClientConnection:
+    if password is None and IS_KNOWN:
+        options = copy(_shared_options(board, context, trusted))
+        options.host, options.port = board.host, board.port
+        x509: tuple[()] = ()
+        keys = trusted.keys, trusted.authorities, trusted.revoked
+        options.known_hosts = (*keys, x509, x509, x509, x509)
+        options.protocol_factory = lambda: login
+        return await connect_lean(options, wire)
     has_key = password is None or board.identity_file is not None
     methods = (["publickey"] if has_key else []) + (
         ["password", "keyboard-interactive"] if password is not None else []
     )
-    # Nothing of the user's own SSH set-up may leak in, hence the many None.
     return await asyncssh.connect(
         board.host,
         board.port,
         tunnel=wire,
-        config=None,
         client_factory=lambda: login,
-        username=board.user,
         client_keys=list(context.login_keys(board)) if has_key else None,
         password=password,
         preferred_auth=methods,
-        agent_path=None,
-        gss_host=None,
-        gss_kex=False,
-        gss_auth=False,
-        x509_trusted_certs=None,
-        x509_trusted_cert_paths=[],
         known_hosts=(trusted.keys, trusted.authorities, trusted.revoked),
-        server_host_key_algs=trusted.algorithms(board),
-        kex_algs=KEY_EXCHANGE,
-        encryption_algs=CIPHERS,
-        compression_algs=None,
-        login_timeout=0,  # ours is around this call
-        keepalive_interval=context.limits.keepalive_s,
-        keepalive_count_max=context.limits.keepalive_count,
+        **_settings(board, context.limits, trusted.algorithms(board)),
     )
+
+
+class _Settings(TypedDict):
+    """Keywords of `asyncssh.connect`."""
+
+    config: None
+    username: str
+    agent_path: None
+    gss_host: None
+    gss_kex: bool
+    gss_auth: bool
+    x509_trusted_certs: None
+    x509_trusted_cert_paths: list[str]
+    server_host_key_algs: list[str]
+    kex_algs: str
+    encryption_algs: str
+    compression_algs: None
+    login_timeout: float
+    keepalive_interval: float
+    keepalive_count_max: int
+
+
+def _settings(board: Board, limits: ConnectionLimits, algorithms: list[str]) -> _Settings:
+    # Nothing of the user's own SSH set-up may leak in, hence the many None.
+    return {
+        "config": None,
+        "username": board.user,
+        "agent_path": None,
+        "gss_host": None,
+        "gss_kex": False,
+        "gss_auth": False,
+        "x509_trusted_certs": None,
+        "x509_trusted_cert_paths": [],
+        "server_host_key_algs": algorithms,
+        "kex_algs": KEY_EXCHANGE,
+        "encryption_algs": CIPHERS,
+        "compression_algs": None,
+        "login_timeout": 0,  # ours is around the call
+        "keepalive_interval": limits.keepalive_s,
+        "keepalive_count_max": limits.keepalive_count,
+    }
+
+
+def _shared_options(
+    board: Board, context: SshContext, trusted: TrustedKeys
+) -> asyncssh.SSHClientConnectionOptions:
+    """Those of all boards with this user, key and host key algorithm, put together once."""
+    keys, algorithms = context.login_keys(board), trusted.algorithms(board)
+    known = (board.user, keys, tuple(algorithms))
+    options = context.options.get(known)
+    if options is None:
+        options = context.options[known] = asyncssh.SSHClientConnectionOptions(
+            client_keys=list(keys),
+            preferred_auth=["publickey"],
+            **_settings(board, context.limits, algorithms),
+        )
+    return options
 
 
 def _explain_timeout(
