@@ -24,6 +24,7 @@ TABLES = {
     "meters": registry.METERS,
     "outlets": registry.OUTLETS,
     "notifiers": registry.NOTIFIERS,
+    "telemetry": registry.TELEMETRY,
 }
 SUFFIX = {
     "transports": "Transport",
@@ -31,6 +32,7 @@ SUFFIX = {
     "meters": "Meter",
     "outlets": "Outlet",
     "notifiers": "Notifier",
+    "telemetry": "Telemetry",
 }
 
 

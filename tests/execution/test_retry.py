@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from farm.execution.retry import LONGEST_DELAY_S, backoff_s, state_after
+from farm.execution.retry import LONGEST_DELAY_S, backoff_s, cool_down_s, state_after
 from farm.model.attempt import Outcome, TrialState
-from farm.model.sweep import Limits
+from farm.model.sweep import Limits, SettleRule
 
 LIMITS = Limits(retries=2)
 
@@ -27,6 +27,19 @@ LIMITS = Limits(retries=2)
 )
 def test_state_after(outcome: Outcome, number: int, previous: str, state: TrialState) -> None:
     assert state_after(outcome, "why", number, previous, LIMITS) is state
+
+
+def test_a_disturbed_result_is_tried_again_until_the_limit() -> None:
+    limits = Limits(retries=0, requeues=2)
+    states = [
+        state_after(Outcome.OK, "", number, "", limits, is_disturbed=True) for number in (1, 2, 3)
+    ]
+    assert states == [TrialState.PENDING, TrialState.PENDING, TrialState.DONE]
+
+
+def test_a_cool_down_doubles_and_is_bounded() -> None:
+    rule = SettleRule(cool_down_s=60, max_wait_s=200)
+    assert [cool_down_s(number, rule) for number in (0, 1, 2, 3, 99)] == [0, 60, 120, 200, 200]
 
 
 def test_backoff_doubles_and_is_bounded() -> None:
