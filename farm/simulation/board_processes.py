@@ -18,7 +18,8 @@ _FOREIGN_AFTER_S = 2.0
 _ENVIRON_LIMIT = 256 * 1024
 _END_ROUNDS = 100
 _END_PAUSE_S = 0.02
-_HARD_WORK_NS = _NS_PER_S // 2
+_BEGUN_NS = _NS_PER_S // 5  # what an interpreter takes to start, and more
+_HARD_WORK = 0.8  # of a core, which it has or waits for
 _NICENESS = 10  # a tenth of the share that others get of a core that all want
 
 
@@ -80,7 +81,8 @@ class BoardProcesses:
                     continue
                 used += max(0, now - before)  # an ended thread takes its time with it
                 board.busy_ns[pid] = now
-                self._make_way(pid, now)
+                if seconds > 0 and now - before > _HARD_WORK * seconds * _NS_PER_S:
+                    self._make_way(pid)
             board.busy_cores = used / _NS_PER_S / seconds if seconds > 0 else 0.0
 
     async def end(self, *names: str) -> None:
@@ -99,11 +101,9 @@ class BoardProcesses:
         for name in names:
             self._boards[name].busy_ns.clear()
 
-    def _make_way(self, pid: int, busy_ns: int) -> None:
-        """Let a process that keeps a core busy step back, once; not such as do a little."""
-        if pid in self._made_way or busy_ns < _HARD_WORK_NS:
-            return
-        if (_cpu_ns(pid) or 0) >= _HARD_WORK_NS:  # not only waited for a core
+    def _make_way(self, pid: int) -> None:
+        """Let a process that keeps a core busy step back, once; not one that just begins."""
+        if pid not in self._made_way and (_cpu_ns(pid) or 0) >= _BEGUN_NS:
             self._made_way.add(pid)
             _step_back(pid)
 

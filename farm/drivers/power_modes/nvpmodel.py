@@ -100,6 +100,7 @@ class NvpmodelPowerController(
         """The mode by ``nvpmodel -q``; locked or not by ``jetson_clocks --show`` (root)."""
         state = await self._observe()
         if not state.name:
+            await self._known()  # a conf that cannot be read is the better word
             raise PowerModeError(
                 "read power mode",
                 "`nvpmodel -q` names no mode",

@@ -15,7 +15,7 @@ _SAID_LIMIT = 500
 _REASONS = {
     Meaning.NOT_ROOT: ("a file was refused although it ran as root", ""),
     Meaning.NO_DEVICE: (
-        "the GPU's mask does not exist in the mode that it is in",
+        "the kernel knows no such device in the mode that it is in",
         "Reboot the board; some images cannot leave such a mode otherwise.",
     ),
     Meaning.NOT_THERE: (
@@ -75,7 +75,8 @@ def not_set(mode: PowerMode, answer: QueryAnswer | None, report: SetReport) -> P
         return _needs_reboot(mode, f"{seen}: the GPU was used since the boot{said(report)}")
     reason, remedy = _REASONS.get(report.meaning, ("", ""))
     reason = f": {reason}" if reason else ""
-    return PowerModeError(step, f"{seen}{reason}{said(report)}", remedy=remedy)
+    told = said(report) or ("" if reason else "; nvpmodel took it without a word")
+    return PowerModeError(step, f"{seen}{reason}{told}", remedy=remedy)
 
 
 def said(report: SetReport) -> str:

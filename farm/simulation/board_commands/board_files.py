@@ -79,6 +79,10 @@ class BoardFiles:
         """Where the board's absolute path lies on this machine."""
         return self._root / on_board.lstrip("/")
 
+    def on_board(self, path: object) -> str:
+        """The board's own path of a file on this machine."""
+        return "/" + os.path.relpath(str(path), self._root)
+
     def exists(self, on_board: str) -> bool:
         """Whether the board has that file."""
         return self.path(on_board).exists()

@@ -114,7 +114,11 @@ def _set_mode(files: BoardFiles, facts: BoardFacts, table: ModeTable, mode_id: i
         return _give_up(_FAILED)
     if must_ask(files, facts, table, mode):
         return ask_to_reboot(files, facts, mode)
-    apply_mode(files, table, mode)
+    try:
+        apply_mode(files, table, mode)
+    except OSError as error:  # a root that is read-only
+        complain(f"NVPM ERROR: Error opening {files.on_board(error.filename)}: {error.errno}")
+        return _give_up(_FAILED)
     return 0
 
 
