@@ -18,7 +18,7 @@ from farm.errors import (
     MeterError,
     PowerModeError,
 )
-from farm.interfaces.agent import Lease
+from farm.interfaces.agent import KeptRestore, Lease, SelfRestore, StepResult
 from farm.model.board import Board, MeterSpec
 from farm.model.profile import BoardProfile
 from farm.model.trace import MeterMiss, MeterReading, MissKind
@@ -104,6 +104,32 @@ def test_a_lease_tells_who_holds_it_and_orphans_are_told() -> None:
     assert "r7 of host9 pid 3" in finding.text
     assert levels(said.of_lease(None, ["r1.a"])) == [("warn", "attempts")]
     assert said.of_lease(None, []) == []
+
+
+def kept(done: SelfRestore | None, *, is_watched: bool = False) -> KeptRestore:
+    return KeptRestore("r7", "host9", "boot", (), is_watched, done)
+
+
+@pytest.mark.parametrize(
+    ("one", "level", "words"),
+    [
+        (kept(None, is_watched=True), "note", "puts itself back when its payload ends"),
+        (kept(SelfRestore(0.0, True, ())), "note", "own watchdog put it back"),
+        (kept(None), "warn", "the board rebooted"),
+        (
+            kept(SelfRestore(0.0, False, (StepResult(("nvpmodel", "-q"), 0, "MAXQ", False),))),
+            "warn",
+            "failed: `nvpmodel -q` (it said: MAXQ)",
+        ),
+    ],
+)
+def test_what_a_vanished_host_left_is_told(one: KeptRestore, level: str, words: str) -> None:
+    (finding,) = said.of_kept_restore(one, "tx2")
+    assert (finding.level, finding.about) == (level, "restore")
+    assert "run r7 of host9" in finding.text
+    assert words in finding.text
+    assert finding.fix.startswith("`farm modes restore tx2`") != one.is_watched
+    assert said.of_kept_restore(None, "tx2") == []
 
 
 def test_the_device_tree_decides_which_profile_a_board_has(
@@ -212,3 +238,21 @@ def test_the_docs_name_every_finding() -> None:
     }
     missing = {word for word in words if f"`{word}`" not in text}
     assert not missing
+
+
+def test_boards_at_one_meter_are_told_and_not_all_named() -> None:
+    assert said.of_sharing("plug-01", []) == []
+    (finding,) = said.of_sharing("plug-01", [f"tx2-{n}" for n in range(2, 9)])
+    assert finding.level == "warn"
+    assert "plug-01 feeds tx2-2, tx2-3, tx2-4, tx2-5, ... too" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("celsius", "level"), [(50.0, None), (61.0, "warn"), (79.0, "warn"), (80.0, "fail")]
+)
+def test_a_profile_without_a_limit_has_the_usual_one(
+    profiles: dict[str, BoardProfile], celsius: float, level: str | None
+) -> None:
+    profile = profiles["jetson-tx2"].model_copy(update={"max_temperature_c": None})
+    found = said.of_temperature(celsius, profile)
+    assert [one.level for one in found] == ([level] if level else [])

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from farm.drivers.power_modes.root import require_root, run_as_root, sudoers_remedy
+from farm.drivers.power_modes.root import require_root, run_as_root
 from farm.errors import PowerModeError, UnsupportedPowerModeError
 from farm.interfaces.agent import BoardCommands
 from farm.interfaces.transport import CommandResult
@@ -32,6 +32,10 @@ ALLOW = (
     f"{SYSTEMCTL} start {SERVICE}",
 )
 """What sudo must allow for sweeps that set the fan."""
+
+SUDO_REMEDY = (
+    "`farm boards sudoers --with-fan` prints the file that lets the board's user do this."
+)
 
 _HELD = re.compile(r"held (\d{1,3})")
 _STEP = "set the fan"
@@ -87,7 +91,7 @@ class JetsonFan:
             result = await run_as_root(
                 self._commands, step.argv, timeout_s=LIMIT_S, stdin=step.stdin.encode()
             )
-            require_root(result, _STEP, sudoers_remedy(ALLOW))
+            require_root(result, _STEP, SUDO_REMEDY)
             told = _said(result) or told
         now = await self._state(fan)
         if now != wanted:
