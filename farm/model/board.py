@@ -37,6 +37,8 @@ class Quirk(StrEnum):
     """jetson_clocks says nothing and locks nothing, as in the first minute after a boot."""
     NO_SUDO = "no_sudo"
     """sudo wants a password."""
+    THROTTLES = "throttles"
+    """Under load its clocks fall to half of their caps, and a cooling device tells it."""
 
 
 class BoardSimulation(Record):

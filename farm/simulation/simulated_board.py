@@ -13,9 +13,10 @@ from typing import Literal
 import asyncssh
 
 from farm.errors import FarmError
-from farm.model.board import Board
+from farm.model.board import Board, Quirk
 from farm.model.profile import BoardProfile, SimulationModel
 from farm.simulation.board_commands.board_files import (
+    COOLING,
     GPU_USED_FILE,
     REQUEST_FILE,
     STATE_FILE,
@@ -36,6 +37,7 @@ from farm.simulation.sensors import THERMAL_FILE, sensor_values
 
 _HOST_KEY_FILE = "/etc/ssh/ssh_host_ed25519_key"
 _LOAD_LIMIT = 4096
+_HOT_CORES = 0.9  # so busy, a board with the quirk throttles
 _SHOWN_S = 0.5  # how often the board's own files tell temperature and power
 
 Request = Literal["reboot", "power_cut"]
@@ -99,6 +101,10 @@ class SimulatedBoard:
             seed=settings.seed if settings else 1,
             now_s=now_s,
         )
+        quirks = settings.quirks if settings else ()
+        self._has_cooling = Quirk.THROTTLES in quirks
+        if self._has_cooling:
+            self._lay_out_cooling()
         self.is_on = False
         self._shown_s = 0.0
         self._sensors_seen: dict[str, str] = {}
@@ -189,6 +195,8 @@ class SimulatedBoard:
             round(self.power_w, 2), round(self.temperature_c, 2), round(busy_cores, 2), is_loaded
         )
         self._files.write(STATE_FILE, json.dumps(state._asdict()))
+        if self._has_cooling:
+            self._files.write(COOLING + "cur_state", "3" if self._is_hot(state) else "0")
         if self._jetson is None:
             self._files.write(THERMAL_FILE, str(round(self.temperature_c * 2) * 500))
             return
@@ -199,6 +207,15 @@ class SimulatedBoard:
             if self._sensors_seen.get(path) != value:
                 self._files.write(path, value)
                 self._sensors_seen[path] = value
+
+    def _lay_out_cooling(self) -> None:
+        self._files.path(COOLING).mkdir(parents=True, exist_ok=True)
+        self._files.write(COOLING + "type", "thermal-cpufreq-0")
+        self._files.write(COOLING + "cur_state", "0")
+
+    @staticmethod
+    def _is_hot(state: LiveState) -> bool:
+        return state.is_loaded or state.busy_cores >= _HOT_CORES
 
     def _power_mode(self) -> str:
         """The present power mode's name; read again only when the status file has changed."""

@@ -16,6 +16,8 @@ REQUEST_FILE = "/run/farm-sim/request"
 GPU_USED_FILE = "/run/farm-sim/gpu-used"
 """There when something has used the GPU since the boot; then its masks cannot change."""
 CPU = "/sys/devices/system/cpu/"
+COOLING = "/sys/class/thermal/cooling_device0/"
+"""What makes the board slower when it is too hot: its `cur_state` is then over 0."""
 
 
 class BoardFacts(NamedTuple):
@@ -121,6 +123,13 @@ class BoardFiles:
             return LiveState(**json.loads(self.read(STATE_FILE)))
         except (OSError, ValueError, TypeError):
             return COLD
+
+    def clock_share(self) -> float:
+        """How much of its caps the board reaches: less while it throttles."""
+        try:
+            return 1.0 if self.read(COOLING + "cur_state") == "0" else 0.5
+        except OSError:
+            return 1.0
 
     def online_cores(self, core_count: int) -> list[int]:
         """The cores that are online, ascending. Raises OSError."""

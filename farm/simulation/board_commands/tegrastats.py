@@ -126,10 +126,12 @@ def _cpu(files: BoardFiles, facts: BoardFacts, state: LiveState) -> str:
     """``CPU [12%@2035,off,...]``: the busy cores' work is spread evenly."""
     online = files.online_cores(len(facts.idle_states))
     percent = min(100, round(100 * state.busy_cores / max(len(online), 1)))
-    fields = []
+    fields, share = [], files.clock_share()
     for core in range(len(facts.idle_states)):
         which = "scaling_max_freq" if percent > 50 else "scaling_min_freq"  # noqa: PLR2004
         khz = int(files.read(f"/sys/devices/system/cpu/cpu{core}/cpufreq/{which}"))
+        if percent > 50:  # noqa: PLR2004
+            khz = int(khz * share)
         fields.append(f"{percent}%@{khz // 1000}" if core in online else "off")
     return f"CPU [{','.join(fields)}]"
 
@@ -141,6 +143,8 @@ def _engines(files: BoardFiles, facts: BoardFacts, form: Form, state: LiveState)
         return form.user.format(gpu=gpu)
     which = "max_freq" if state.is_loaded else "min_freq"
     gpu_hz = int(files.read(f"{facts.gpu_clocks}/{which}"))
+    if state.is_loaded:
+        gpu_hz = int(gpu_hz * files.clock_share())
     if form.has_gated_gpu and not state.is_loaded:
         gpu_hz = 0
     cap_hz = int(files.read(facts.emc_cap)) or facts.emc_max_hz
