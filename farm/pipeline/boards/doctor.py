@@ -38,7 +38,7 @@ async def examine(lab: Lab, boards: Sequence[Board]) -> list[Checkup]:
         on_each(boards, check), look_at_meters(lab, specs, SystemClock())
     )
     meters = {spec.name: spec for spec in specs}
-    checkups = [_checkup(answer, meters, looks) for answer in answers]
+    checkups = [_checkup(lab, answer, meters, looks) for answer in answers]
     return sorted(checkups, key=_severity)
 
 
@@ -146,7 +146,10 @@ async def _check(lab: Lab, board: Board, context: SshContext) -> _Check:
 
 
 def _checkup(
-    answer: Answer[_Check], meters: Mapping[str, MeterSpec], looks: Mapping[str, MeterLook]
+    lab: Lab,
+    answer: Answer[_Check],
+    meters: Mapping[str, MeterSpec],
+    looks: Mapping[str, MeterLook],
 ) -> Checkup:
     board, check = answer.board, answer.value
     found = list(check.findings) if check is not None else []
@@ -154,6 +157,8 @@ def _checkup(
         found.append(said.of_error(answer.error))
     if board.meter is not None:
         found += said.of_meter(meters[board.meter], looks[board.meter])
+        others = [one.name for one in lab.inventory.boards if one.meter == board.meter]
+        found += said.of_sharing(board.meter, [name for name in others if name != board.name])
     return Checkup(board.name, tuple(found), check.summary if check is not None else "")
 
 

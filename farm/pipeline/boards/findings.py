@@ -37,6 +37,7 @@ USUAL_LIMIT_C = 95.0
 FOREIGN_CORES = 0.1
 WIDE_CLOCK_S = 300.0
 SHOWN_DIFFERENCES = 4
+SHOWN_SHARERS = 4
 
 Level = Literal["fail", "warn", "note"]
 LEVELS: tuple[Level, ...] = ("fail", "warn", "note")
@@ -268,6 +269,15 @@ def of_meter(spec: MeterSpec, look: MeterLook) -> list[Finding]:
         text = f"{where} gave no reading in {look.seconds:.0f} s{why}"
         return [Finding("fail", "meter", text, fix)]
     return _of_readings(where, look)
+
+
+def of_sharing(meter: str, others: Sequence[str]) -> list[Finding]:
+    """Boards that the inventory has at the same meter."""
+    if not others:
+        return []
+    names = ", ".join(others[:SHOWN_SHARERS]) + (", ..." if others[SHOWN_SHARERS:] else "")
+    text = f"{meter} feeds {names} too: all results with power will be suspect"
+    return [Finding("warn", "meter", text, "a meter of its own, or `meter:` at one board only")]
 
 
 def _of_readings(where: str, look: MeterLook) -> list[Finding]:
