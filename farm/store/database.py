@@ -5,8 +5,8 @@ with open_store(workspace / "results") as store:
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,19 +14,18 @@ from typing import Self
 from sqlalchemy import Connection
 
 from farm.errors import StoreError
-from farm.interfaces.sinks import TrialProgress
+from farm.interfaces.sinks import OpenAttempt, TrialProgress
 from farm.model.attempt import AttemptRecord
 from farm.model.plan import Plan
 from farm.model.result import TrialResult
 from farm.model.trace import PowerTrace
-from farm.store import answers, attempts, leases, locks, plans, runs
+from farm.store import answers, attempts, claims, locks, plans, runs
 from farm.store.attempts import StoredEvent
 from farm.store.durable import make_folder
 from farm.store.engine import Database
 from farm.store.failures import file_errors
 from farm.store.folders import TRACE, TRACE_LOG, attempt_folder, run_folder
 from farm.store.journal import StoreJournal
-from farm.store.leases import BoardLease
 from farm.store.locks import Holder
 from farm.store.opening import open_file, open_url
 from farm.store.runs import RunInfo
@@ -137,23 +136,58 @@ class Store:
         with self._reading(run_id) as (connection, _):
             return runs.read_runs(connection, run_id)[0]
 
-    def set_run_state(self, run_id: str, state: str, now: datetime | None = None) -> None:
-        """``running``, ``finished`` or ``interrupted``; also a heartbeat."""
-        moment = now or datetime.now(UTC)
-        self._writer.write_now(lambda c: runs.update_run(c, run_id, moment, state))
+    def set_run_state(self, run_id: str, state: str) -> None:
+        """``running``, ``finished`` or ``interrupted``."""
+        self._writer.write_now(lambda c: runs.set_state(c, run_id, state))
 
-    def heartbeat(self, run_id: str, now: datetime | None = None) -> None:
-        """Say that somebody works on the run."""
-        moment = now or datetime.now(UTC)
-        self._writer.write_now(lambda c: runs.update_run(c, run_id, moment))
+    @contextmanager
+    def lock_run(self, run_id: str) -> Iterator[Holder]:
+        """Hold the run, this process alone; ourselves. Raises RunHeldError telling who has it."""
+        is_shared = self._database.path is None
+        with locks.locked(self._lock_file(run_id), f"run {run_id}") as owner:
+            self._writer.write_now(
+                lambda c: claims.claim_run(c, run_id, owner, is_shared=is_shared)
+            )
+            try:
+                yield owner
+            finally:
+                with suppress(StoreError):  # it goes stale by itself
+                    self._writer.write_now(lambda c: claims.release_claim(c, run_id, owner))
 
-    def lock_run(self, run_id: str) -> AbstractContextManager[None]:
-        """Hold the run, this process alone. Raises RunHeldError telling who has it."""
-        return locks.locked(self._lock_file(run_id), f"run {run_id}")
+    def beat(self, run_id: str, owner: Holder) -> None:
+        """Show that the holder lives; every few seconds. Raises RunHeldError if it was replaced.
+
+        In a results folder the lock file's time of change tells it, so that a full disk
+        silences nobody; a shared database is told, too.
+        """
+        locks.beat(self._lock_file(run_id))
+        if self._database.path is None:
+            self._writer.write_now(lambda c: claims.beat_claim(c, run_id, owner))
 
     def run_holder(self, run_id: str) -> Holder | None:
         """The process that works on the run now, None if none does."""
-        return locks.holder(self._lock_file(run_id))
+        found = locks.holder(self._lock_file(run_id))
+        if found is not None or self._database.path is not None:
+            return found
+        with self._database.reading() as connection:
+            known = claims.read_claim(connection, run_id)
+            if known is None or claims.is_gone(connection, *known):
+                return None
+        return known[0]
+
+    def last_holder(self, run_id: str) -> Holder | None:
+        """Who was killed while it worked on the run, or works on it; None after an orderly end."""
+        with self._database.reading() as connection:
+            known = claims.read_claim(connection, run_id)
+        return None if known is None else known[0]
+
+    def last_beat(self, run_id: str) -> datetime | None:
+        """The last sign of life of who works on the run, or did; UTC."""
+        if self._database.path is not None:
+            return locks.last_beat(self._lock_file(run_id))
+        with self._database.reading() as connection:
+            known = claims.read_claim(connection, run_id)
+        return None if known is None else known[1]
 
     def run_folder(self, run_id: str) -> Path:
         """``runs/<run>``; may not be made yet."""
@@ -177,6 +211,11 @@ class Store:
         """One answer a trial, in the order of the plan."""
         with self._reading(run_id) as (connection, key):
             return answers.read_results(connection, key, run_id)
+
+    def open_attempts(self, run_id: str) -> list[OpenAttempt]:
+        """Attempts that were begun and not finished, by trial."""
+        with self._reading(run_id) as (connection, key):
+            return attempts.read_open_attempts(connection, key)
 
     def attempts(self, run_id: str, trial_id: str | None = None) -> list[AttemptRecord]:
         """All finished attempts, of one trial if given."""
@@ -202,22 +241,6 @@ class Store:
             return read_parquet(folder / TRACE)[0]
         found = read_log(folder / TRACE_LOG)
         return None if found is None else found[0]
-
-    def take_board(
-        self, board: str, run_id: str, ttl_s: float, now: datetime | None = None
-    ) -> None:
-        """Take or renew a board (``host:port``). Raises RunHeldError while another run has it."""
-        moment = now or datetime.now(UTC)
-        self._writer.write_now(lambda c: leases.take_board(c, board, run_id, moment, ttl_s))
-
-    def release_board(self, board: str, run_id: str) -> None:
-        """Give a board back; not ours is no error."""
-        self._writer.write_now(lambda c: leases.release_board(c, board, run_id))
-
-    def board_lease(self, board: str) -> BoardLease | None:
-        """Who has the board, also by an expired lease."""
-        with self._database.reading() as connection:
-            return leases.read_lease(connection, board)
 
     @contextmanager
     def _reading(self, run_id: str) -> Iterator[tuple[Connection, int]]:

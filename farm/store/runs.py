@@ -26,7 +26,8 @@ class RunInfo:
     """One run and how far it is. Times are UTC; `counts` leaves out states that no trial is in.
 
     `state` is what was last written: a run whose process was killed still says ``running``,
-    `Store.run_holder` tells whether somebody works on it.
+    `Store.run_holder` tells whether somebody works on it. `heartbeat`: when somebody took the
+    run, on a shared database also when he last showed that he lives.
     """
 
     run_id: str
@@ -136,17 +137,12 @@ def read_runs(connection: Connection, run_id: str | None = None) -> list[RunInfo
     ]
 
 
-def update_run(
-    connection: Connection, run_id: str, now: datetime, state: str | None = None
-) -> None:
-    """Set a run's heartbeat, and its state if given. Raises StoreError if it is unknown."""
-    values: dict[str, object] = {"heartbeat": now}
-    if state is not None:
-        if state not in RUN_STATES:
-            raise StoreError(f"no such state of a run: {state!r}")
-        values["state"] = state
+def set_state(connection: Connection, run_id: str, state: str) -> None:
+    """Set a run's state. Raises StoreError if one of them is unknown."""
+    if state not in RUN_STATES:
+        raise StoreError(f"no such state of a run: {state!r}")
     connection.execute(
-        update(RUNS).where(RUNS.c.key == run_key(connection, run_id)).values(values)
+        update(RUNS).where(RUNS.c.key == run_key(connection, run_id)).values(state=state)
     )
 
 

@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration. A test holds it equal to the newest file in migrations/versions."""
 
 
@@ -78,6 +78,7 @@ RUNS = Table(
     Column("estimate_s", Double, nullable=False),
     Column("sweep_document", Text, nullable=False),
     Column("skipped_document", Text, nullable=False),
+    Column("claim_document", Text),
 )
 
 LANES = Table(
@@ -175,15 +176,4 @@ EVENTS = Table(
     Column("text", Text, nullable=False),
     Column("data_document", Text, nullable=False),
     Index(None, "run_key", "key"),
-)
-
-BOARD_LEASES = Table(
-    "board_leases",
-    METADATA,
-    Column("board", String, primary_key=True),  # host:port: names differ between inventories
-    Column("run_id", String, nullable=False),
-    Column("holder_host", String, nullable=False),
-    Column("holder_pid", Integer, nullable=False),
-    Column("taken", UtcDateTime, nullable=False),
-    Column("expires", UtcDateTime, nullable=False),
 )

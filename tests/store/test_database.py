@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from farm.errors import RunHeldError, StoreError
+from farm.errors import StoreError
 from farm.model.attempt import Outcome, TrialState
 from farm.model.plan import Cell, Lane, Plan, Trial
 from farm.model.record import Source
@@ -193,21 +193,14 @@ def test_runs_tell_state_counts_and_source(store: Store) -> None:
             TrialState.FAILED,
         ),
     )
-    store.set_run_state(run_id, "interrupted", now=NOW + timedelta(hours=1))
+    store.set_run_state(run_id, "interrupted")
     first, second = store.runs()
     assert first == store.run(run_id)
     assert first.counts == {TrialState.DONE: 1, TrialState.FAILED: 1, TrialState.PENDING: 6}
     assert first.source is Source.SIMULATED
-    assert (first.state, first.heartbeat) == ("interrupted", NOW + timedelta(hours=1))
+    assert (first.state, first.heartbeat) == ("interrupted", NOW)
     assert (first.tool_version, first.inventory_digest) == ("0.1", "0123456789abcdef")
     assert (second.run_id, second.counts) == (empty, {})
-
-
-def test_heartbeat(store: Store) -> None:
-    run_id = new_run(store)
-    store.heartbeat(run_id, NOW + timedelta(minutes=2))
-    assert store.run(run_id).heartbeat == NOW + timedelta(minutes=2)
-    assert store.run(run_id).state == "running"
 
 
 def test_unknown_runs_and_states_are_refused(store: Store) -> None:
@@ -215,7 +208,7 @@ def test_unknown_runs_and_states_are_refused(store: Store) -> None:
     with pytest.raises(StoreError, match="no such state"):
         store.set_run_state(run_id, "paused")
     for call in (store.load_plan, store.run, store.progress, store.results, store.journal,
-                 store.heartbeat):  # fmt: skip
+                 store.last_holder):  # fmt: skip
         with pytest.raises(StoreError, match="no run 'nope'"):
             call("nope")
 
@@ -235,20 +228,3 @@ def test_a_closed_store_refuses_writes(store: Store) -> None:
     store.close()
     with pytest.raises(StoreError, match="closed"):
         store.set_run_state(run_id, "finished")
-
-
-def test_board_leases(store: Store) -> None:
-    later = NOW + timedelta(seconds=30)
-    store.take_board("10.0.0.1:22", "run-a", 60.0, NOW)
-    with pytest.raises(RunHeldError, match="used by run run-a"):
-        store.take_board("10.0.0.1:22", "run-b", 60.0, later)
-    store.take_board("10.0.0.1:22", "run-a", 60.0, later)
-    lease = store.board_lease("10.0.0.1:22")
-    assert lease is not None
-    assert (lease.taken, lease.expires) == (NOW, later + timedelta(seconds=60))
-    store.release_board("10.0.0.1:22", "run-b")
-    assert store.board_lease("10.0.0.1:22") == lease
-    store.take_board("10.0.0.1:22", "run-b", 60.0, NOW + timedelta(seconds=91))
-    assert store.board_lease("10.0.0.1:22") != lease
-    store.release_board("10.0.0.1:22", "run-b")
-    assert store.board_lease("10.0.0.1:22") is None

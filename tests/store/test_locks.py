@@ -5,16 +5,19 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from farm.errors import RunHeldError
 from farm.store.database import open_store
-from farm.store.locks import holder, locked
+from farm.store.locks import Holder, beat, holder, last_beat, locked, this_process
+from tests.store.builders import new_run
 
 HOLD = """
 import sys
+from dataclasses import replace
 from pathlib import Path
 from farm.store.locks import locked
 with locked(Path(sys.argv[1]), "run x"):
@@ -25,16 +28,17 @@ with locked(Path(sys.argv[1]), "run x"):
 
 def test_a_held_run_tells_who_has_it(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
-        assert store.run_holder("run-1") is None
-        with store.lock_run("run-1"):
-            with pytest.raises(RunHeldError) as told, store.lock_run("run-1"):
+        run_id, other = new_run(store), new_run(store)
+        assert store.run_holder(run_id) is None
+        with store.lock_run(run_id) as owner:
+            with pytest.raises(RunHeldError) as told, store.lock_run(run_id):
                 pass
-            found = store.run_holder("run-1")
-            assert found is not None
-            assert (found.pid, found.host) == (os.getpid(), socket.gethostname())
+            assert store.run_holder(run_id) == store.last_holder(run_id) == owner
+            assert (owner.pid, owner.host) == (os.getpid(), socket.gethostname())
         assert f"process {os.getpid()} on {socket.gethostname()} since 20" in str(told.value)
-        assert store.run_holder("run-1") is None
-        with store.lock_run("run-1"), store.lock_run("run-2"):
+        assert "`farm stop`" in str(told.value)
+        assert store.run_holder(run_id) is store.last_holder(run_id) is None
+        with store.lock_run(run_id), store.lock_run(other):
             pass
 
 
@@ -71,3 +75,26 @@ def test_looking_at_the_holder_does_not_take_the_run(tmp_path: Path) -> None:
     assert holder(tmp_path / "none") is None
     with locked(path, "run x"):
         pass
+
+
+def test_a_beat_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert last_beat(path) is None
+    with locked(path, "run x"):
+        os.utime(path, (0, 0))
+        silent = last_beat(path)
+        beat(path)
+        alive = last_beat(path)
+    assert silent is not None
+    assert alive is not None
+    assert (silent.year, alive > silent) == (1970, True)
+
+
+def test_a_later_process_of_the_same_number_is_another() -> None:
+    ours = this_process()
+    assert ours.is_here
+    assert not ours.is_dead
+    assert replace(ours, started=ours.started - 1).is_dead
+    for elsewhere in (replace(ours, host="other"), replace(ours, boot_id="b"), Holder("", 0, "")):
+        assert not elsewhere.is_here
+        assert not elsewhere.is_dead

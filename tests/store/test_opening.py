@@ -180,11 +180,11 @@ def later_migrations(tmp_path: Path) -> Path:
     shutil.copytree(
         migrate.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
     )
-    (folder / "versions" / "0002_more.py").write_text(
+    (folder / "versions" / "0003_more.py").write_text(
         "import sqlalchemy as sa\n"
         "from alembic import op\n"
-        "revision = '0002'\n"
-        "down_revision = '0001'\n"
+        "revision = '0003'\n"
+        "down_revision = '0002'\n"
         "def upgrade():\n"
         "    op.add_column('runs', sa.Column('note', sa.Text()))\n"
         "    op.execute(\"UPDATE runs SET note = 'migrated'\")\n"
@@ -201,27 +201,27 @@ def test_an_older_store_is_migrated_after_a_copy(
     results: Path, later_migrations: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(migrate, "MIGRATIONS", later_migrations)
-    monkeypatch.setattr("farm.store.opening.HEAD", "0002")
+    monkeypatch.setattr("farm.store.opening.HEAD", "0003")
     with open_store(results) as store:
         assert notes(store._database) == ["migrated"]
-    with closing(sqlite3.connect(results / "farm.db.bak-0001")) as copy:
+    with closing(sqlite3.connect(results / "farm.db.bak-0002")) as copy:
         assert copy.execute("SELECT count(*) FROM trials").fetchone() == (8,)
-        assert copy.execute("SELECT version_num FROM alembic_version").fetchone() == ("0001",)
+        assert copy.execute("SELECT version_num FROM alembic_version").fetchone() == ("0002",)
     assert not list(results.glob("*.part"))
 
 
 def test_a_failed_migration_leaves_the_store_as_it_was(
     results: Path, later_migrations: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with (later_migrations / "versions" / "0002_more.py").open("a") as file:
+    with (later_migrations / "versions" / "0003_more.py").open("a") as file:
         file.write("    op.execute('SELECT nonsense FROM nowhere')\n")
     with monkeypatch.context() as patch:
         patch.setattr(migrate, "MIGRATIONS", later_migrations)
-        patch.setattr("farm.store.opening.HEAD", "0002")
+        patch.setattr("farm.store.opening.HEAD", "0003")
         for _ in range(2):
             with pytest.raises(StoreError, match="nowhere"):
                 open_store(results)
-    assert (results / "farm.db.bak-0001-2").is_file()
+    assert (results / "farm.db.bak-0002-2").is_file()
     with open_store(results) as store:
         assert len(store.runs()) == 1
 
