@@ -143,6 +143,12 @@ class LeaseHeldError(AgentError):
     """Another run holds the board."""
 
 
+class BoardRestoringError(LeaseHeldError):
+    """The board puts itself back right now, after its host vanished: free in a moment."""
+
+    retryable: ClassVar[bool] = True
+
+
 class TransferError(BoardError):
     """What arrived is not what was sent, or there was no room for it."""
 

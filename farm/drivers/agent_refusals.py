@@ -8,6 +8,7 @@ from farm.drivers.board_facts.sudo import SudoComplaint, complaint_line, sudo_co
 from farm.errors import (
     AgentError,
     BoardError,
+    BoardRestoringError,
     CommandTimeoutError,
     LeaseHeldError,
     TransferError,
@@ -16,6 +17,8 @@ from farm.interfaces.transport import CommandResult
 from farm.model.board import Board
 
 STEP = "start the agent"
+WATCHDOG = "watchdog"
+"""The run id of the lease that a board holds while it puts itself back."""
 
 
 def refusal(op: str, value: object) -> BoardError:
@@ -24,6 +27,10 @@ def refusal(op: str, value: object) -> BoardError:
     kind, text = error.get("kind"), str(error.get("text", "no reason given"))[:2000]
     if kind == "timeout":
         return CommandTimeoutError(op, text)
+    lease = error.get("lease")
+    if kind == "held" and isinstance(lease, dict) and lease.get("run_id") == WATCHDOG:
+        seen = "the board puts itself back after its host vanished"
+        return BoardRestoringError(op, seen, remedy="try again in a minute")
     if kind == "held":
         return LeaseHeldError(
             op,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from farm.drivers.power_modes.nvpmodel import NvpmodelPowerController
-from farm.errors import AgentError, LeaseHeldError
+from farm.errors import AgentError, BoardRestoringError
 from farm.interfaces.agent import KeptRestore
 from farm.model.board import Board
 from farm.model.power_mode import RestoreStep
@@ -85,7 +85,7 @@ async def test_whoever_comes_while_it_restores_is_told_to_wait(board: Bench) -> 
     await let_run_out(board, "run1")
     lease = board.work / "lease.json"
     await until(lambda: b'"watchdog"' in lease.read_bytes(), "the board takes its own lease")
-    with pytest.raises(LeaseHeldError, match="run watchdog of the board itself"):
+    with pytest.raises(BoardRestoringError, match="puts itself back"):
         await board.agent.take_lease("run1", "x", 60)
     await asyncio.to_thread(gate.write_text, "open\n")
     kept = await done(board)
