@@ -5,7 +5,8 @@ kernel's own stamp, ``journalctl -k`` in any short form, ``/dev/kmsg``. A line w
 belongs where the line before it belongs; before any stamp it counts, because it may.
 
 The kernel stamps with its raw clock, which drifts from the boot-time clock that farm uses: see
-`slack_s`. Lines are a board's, so hostile: lengths, numbers and control characters are bounded.
+`slack_s`. So what hit the attempt just before may be told of this one, too. Lines are a board's,
+hence hostile: lengths, numbers and control characters are bounded.
 """
 
 import re

@@ -161,8 +161,7 @@ def _end_notice(
     facts: RunFacts, elapsed_s: float, state: str, counts: Mapping[str, int], faults: Sequence[str]
 ) -> Notice:
     shown = ", ".join(f"{count} {name}" for name, count in counts.items()) or "no trials"
-    is_open = bool(counts.get("failed") or counts.get("pending") or faults)
-    command = f"farm resume {facts.run_id}" if is_open else f"farm results {facts.run_id}"
+    command = f"farm {_next_step(counts, faults)} {facts.run_id}"
     lines = [f"Run {facts.run_id} ({facts.sweep}) on {facts.host} {state} after "
              f"{duration_text(elapsed_s)}: {shown}."]  # fmt: skip
     lines += [_bounded(fault, 300) for fault in faults[:5]]
@@ -177,6 +176,13 @@ def _end_notice(
     }
     title = f"farm: {facts.sweep} {state}: {shown}"
     return Notice(NotifyOn.END.value, _one_line(title), _bounded("\n".join(lines)), values)
+
+
+def _next_step(counts: Mapping[str, int], faults: Sequence[str]) -> str:
+    """What failed stays so: a resume tries what is pending."""
+    if counts.get("pending") or faults:
+        return "resume"
+    return "runs show" if counts.get("failed") or counts.get("skipped") else "results"
 
 
 def _event_notice(facts: RunFacts, elapsed_s: float, on: NotifyOn, event: RunEvent) -> Notice:

@@ -152,7 +152,7 @@ def test_hostile_lines_stay_bounded_and_plain() -> None:
     assert all("\x1b" not in one.text and len(one.text) < LONGEST_LINE for one in found)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(HOSTILE, max_size=5), st.floats(allow_nan=False) | st.none())
 def test_nothing_raises(pieces: list[str], begin_s: float | None) -> None:
     end = PayloadEnd(frozenset({"x"}), 5.0, was_killed=True)

@@ -13,8 +13,8 @@ def test_nothing_is_said_where_nobody_is_told(tmp_path: Path) -> None:
 
 def test_what_works_and_what_does_not(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path / "w")
-    notify = "notify:\n  - {kind: command, command: ['true']}\n"
-    notify += "  - {kind: command, command: ['false']}\n"
+    notify = "notify:\n  - {kind: command, command: ['true'], timeout_s: 100}\n"
+    notify += "  - {kind: command, command: ['false'], timeout_s: 100}\n"
     (workspace / "inventory.yaml").write_text(INVENTORY + notify)
     answer = farm("notify", "test", "-w", workspace)
     assert (answer.code, answer.out) == (1, "notify 1 (command): sent\n")

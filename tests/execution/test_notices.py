@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from farm.errors import ConfigError, NotifyError, StoreError
 from farm.execution.fleet import run_fleet
 from farm.execution.notices import (
@@ -109,17 +111,29 @@ async def test_the_end_tells_totals_place_and_how_to_go_on(tmp_path: Path) -> No
     (notice,) = told.notices
     assert notice.title == "farm: night finished: 3 done, 2 failed, 0 pending, 1 invalid"
     assert notice.facts["trials"] == 5
-    assert notice.facts["command"] == "farm resume run-1"
+    assert notice.facts["command"] == "farm runs show run-1"
     assert "/results/run-1" in notice.text
     assert "rack" in notice.text
 
 
-async def test_a_good_end_points_to_the_results(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("counts", "faults", "command"),
+    [
+        ({"done": 3, "failed": 0, "pending": 0}, [], "farm results run-1"),
+        ({"done": 3, "failed": 1, "pending": 0}, [], "farm runs show run-1"),
+        ({"done": 3, "failed": 1, "pending": 2}, ["a: off"], "farm resume run-1"),
+        ({}, ["the disk is full"], "farm resume run-1"),
+    ],
+)
+async def test_the_end_points_to_the_next_step(
+    tmp_path: Path, counts: dict[str, int], faults: list[str], command: str
+) -> None:
     told = ListNotifier()
     sent, _ = notices(tmp_path, hook(told))
-    sent.ended("finished", {"done": 3, "failed": 0, "pending": 0, "invalid": 0}, [])
+    sent.ended("finished", counts, faults)
     await sent.close()
-    assert told.notices[0].facts["command"] == "farm results run-1"
+    assert told.notices[0].facts["command"] == command
+    assert all(fault in told.notices[0].text for fault in faults)
 
 
 async def test_what_goes_wrong_with_a_message_is_an_event_and_no_more(tmp_path: Path) -> None:

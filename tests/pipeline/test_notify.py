@@ -139,8 +139,9 @@ async def test_a_test_message_goes_by_every_hook(
         monkeypatch.setenv("FARM_TEST_HOOK", hooked.url)
         lab = lab_with(
             tmp_path,
-            "notify:\n  - {kind: webhook, on: [quarantined], url: 'env:FARM_TEST_HOOK'}\n"
-            "  - {kind: command, command: ['false']}\n",
+            "notify:\n"
+            "  - {kind: webhook, on: [quarantined], url: 'env:FARM_TEST_HOOK', timeout_s: 100}\n"
+            "  - {kind: command, command: ['false'], timeout_s: 100}\n",
         )
         sent = await send_test(lab)
     assert sent == [
@@ -163,10 +164,10 @@ async def test_the_end_of_a_run_is_told_and_no_hook_touches_it(
         lab = lab_with(
             tmp_path,
             "notify:\n"
-            "  - {kind: webhook, url: 'env:FARM_TEST_HOOK'}\n"
+            "  - {kind: webhook, url: 'env:FARM_TEST_HOOK', timeout_s: 100}\n"
             "  - {kind: webhook, url: 'env:FARM_TEST_HANGING', timeout_s: 0.5}\n"
-            "  - {kind: command, command: [/bin/sh, -c, 'exit 7']}\n"
-            f"  - {{kind: command, command: [/bin/sh, -c, 'cat > {out}']}}\n"
+            "  - {kind: command, command: [/bin/sh, -c, 'exit 7'], timeout_s: 100}\n"
+            f"  - {{kind: command, command: [/bin/sh, -c, 'cat > {out}'], timeout_s: 100}}\n"
             "  - {kind: command, on: [first_failure], command: ['false']}\n",
         )
         with open_lab_store(lab) as store:

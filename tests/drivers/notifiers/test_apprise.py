@@ -22,7 +22,7 @@ def notifier(url: str | None) -> AppriseNotifier:
 
 
 def address(hooked: Hooked) -> str:
-    return hooked.url.replace("http://", "json://")
+    return hooked.url.replace("http://", "json://") + "?cto=100&rto=100"  # its own limits, in s
 
 
 async def test_it_sends_title_and_text() -> None:
