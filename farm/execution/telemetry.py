@@ -10,6 +10,8 @@ from farm.model.telemetry import ForeignLoad, TelemetryGap, TelemetryGapKind, Te
 BEFORE_S, AFTER_S = 15.0, 1.0
 """How far an attempt's trace reaches beyond it: a rest before, a reading after."""
 MOST_FOREIGN = 10_000
+MOST_KEPT = 500
+"""Rows of earlier attempts: forgotten now and then, not after each."""
 
 
 class TelemetryFeed:
@@ -57,11 +59,16 @@ class TelemetryFeed:
             self._agent = None
 
     def of_attempt(self, begin_s: float, end_s: float, boot_id: str) -> TelemetryTrace | None:
-        """What was told from before an attempt to after it (board time); earlier is forgotten."""
-        if boot_id != self.trace.boot_id:
+        """What was told from before an attempt to after it (board time); earlier is forgotten.
+
+        None for an attempt so short that nothing was told meanwhile: it costs nothing.
+        """
+        trace = self.trace
+        if boot_id != trace.boot_id or not trace.has_rows(begin_s, end_s):
             return None
-        found = self.trace.between(begin_s - BEFORE_S, end_s + AFTER_S)
-        self.trace.drop_before(end_s - BEFORE_S)
+        found = trace.between(begin_s - BEFORE_S, end_s + AFTER_S)
+        if len(trace) > MOST_KEPT:
+            trace.drop_before(end_s - BEFORE_S)
         return found
 
     def _take(self, batch: TelemetryBatch, driver: Telemetry, trace: TelemetryTrace) -> None:

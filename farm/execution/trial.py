@@ -266,10 +266,7 @@ class TrialRunner:
     def _saving(self, evidence: Evidence) -> Callable[[], None] | None:
         """What writes the attempt's telemetry; None where nothing was told while it ran."""
         feed, trace = self._session.equipment.telemetry, evidence.telemetry
-        ended = evidence.status.exit if evidence.status is not None else None
-        if feed is None or trace is None or ended is None:
-            return None
-        if not len(trace.between(ended.begin_s, ended.end_s)):
+        if feed is None or trace is None:
             return None
         return partial(feed.save, evidence.folder, trace)
 

@@ -103,6 +103,11 @@ class TelemetryTrace:
             [one for one in self.foreign if one.end_s >= begin_s and one.begin_s <= end_s],
         )
 
+    def has_rows(self, begin_s: float, end_s: float) -> bool:
+        """Whether anything was told from `begin_s` to `end_s`."""
+        place = bisect_left(self.t_s, begin_s)
+        return place < len(self.t_s) and self.t_s[place] <= end_s
+
     def drop_before(self, t_s: float) -> None:
         """Forget what lies before, so that memory stays flat over a night."""
         kept = self.between(t_s, float("inf"))

@@ -162,3 +162,15 @@ def test_another_boot_begins_another_trace() -> None:
     assert len(feed.trace) == 0
     assert feed.trace.boot_id == rebooted.boot_id
     assert feed.of_attempt(0.0, 100.0, agent.boot_id) is None
+
+
+def test_an_attempt_between_two_readings_has_no_trace() -> None:
+    agent = TellingAgent(FakeClock(), lambda _: COOL)
+    feed = feed_on(agent)
+    items = tuple(TelemetryReading(float(t_s), COOL) for t_s in range(1000))
+    agent.listeners[0](TelemetryBatch("files", items))
+    assert feed.of_attempt(5.2, 5.4, agent.boot_id) is None
+    found = feed.of_attempt(500.5, 502.5, agent.boot_id)
+    assert found is not None
+    assert list(found.t_s) == list(range(486, 504))
+    assert len(feed.trace) == 512  # what lies before was forgotten
