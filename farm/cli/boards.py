@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.cli import board_commands, doctor, modes
-from farm.cli.board_answers import SelectionArgument, chosen_boards, end, print_faults
+from farm.cli import board_commands, doctor, enroll, modes
+from farm.cli.board_answers import SelectionArgument, chosen_boards, end
 from farm.cli.options import JsonOption, WorkspaceOption
 from farm.cli.output import plain, print_json, print_table
 
@@ -108,30 +108,6 @@ def _probe_lines(one: "BoardProbe") -> list[str]:
     return lines + [f"not told: {problem}" for problem in one.problems]
 
 
-@boards.command("enroll")
-def enroll(
-    selection: SelectionArgument,
-    workspace: WorkspaceOption = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Trust what is shown, unasked.")] = False,
-) -> None:
-    """Learn boards' SSH host keys: shown to compare with the boards' own, then trusted."""
-    from farm.pipeline.boards.upkeep import show_keys, trust
-
-    _, chosen = chosen_boards(workspace, selection)
-    answers = asyncio.run(show_keys(chosen))
-    shown = [one for one in answers if one.value is not None]
-    for one in shown:
-        where = f"{one.board.name} ({one.board.host}:{one.board.port})"
-        typer.echo(plain(f"{where}: {one.value.description if one.value else ''}"))
-    if shown and not yes:
-        # What failed must be known before the question, not after it.
-        print_faults(answers)
-        typer.confirm("Are these the boards' own keys?", abort=True)
-    for path in trust(shown):
-        typer.echo(f"wrote {path}")
-    end(answers, is_told=bool(shown) and not yes)
-
-
 @boards.command("clean")
 def clean_boards(selection: SelectionArgument, workspace: WorkspaceOption = None) -> None:
     """Free boards' disks of payloads they keep for the next run; they are pushed again."""
@@ -176,6 +152,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     doctor.register(boards)
     board_commands.register(boards)
+    enroll.register(boards)
     app.add_typer(boards, name="boards")
     app.add_typer(meters, name="meters")
     modes.register(app)

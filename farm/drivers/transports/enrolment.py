@@ -3,6 +3,7 @@
 import asyncio
 import os
 import secrets
+import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from farm.drivers.transports.ssh_context import (
     describe_key,
 )
 from farm.drivers.transports.ssh_errors import PEER_FAULTS, Stage, explain_login
-from farm.errors import HostKeyError
+from farm.errors import AuthError, HostKeyError
 from farm.model.board import Board
 
 FETCH_TIMEOUT_S = 15.0
@@ -27,6 +28,11 @@ class ShownHostKey:
 
     description: str
     line: str
+
+    @property
+    def fingerprint(self) -> str:
+        """``SHA256:`` and its digest."""
+        return self.description.split()[1]
 
 
 async def fetch_host_key(board: Board, *, timeout_s: float = FETCH_TIMEOUT_S) -> ShownHostKey:
@@ -75,3 +81,28 @@ def enrol(board: Board, shown: ShownHostKey) -> Path:
             temporary.unlink()
         raise HostKeyError("enrol", f"{path}: {exc}", board=board.name) from exc
     return path
+
+
+def login_key(path: Path, board: str) -> tuple[str, bool]:
+    """The public half of a private key, which is made if there is none; whether it was made.
+
+    Raises AuthError for a key that cannot be used or kept.
+    """
+    try:
+        if path.exists():
+            return _public_line(asyncssh.read_private_key(path)), False
+        key = asyncssh.generate_private_key("ssh-ed25519", comment=f"farm@{socket.gethostname()}")
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as to:
+            to.write(key.export_private_key("openssh"))
+            to.flush()
+            os.fsync(to.fileno())
+    except (OSError, ValueError) as exc:  # asyncssh's own are ValueErrors
+        seen = f"the login key {path}: {getattr(exc, 'strerror', None) or exc}"
+        remedy = "Name one without a passphrase: --key FILE"
+        raise AuthError("enroll", seen, board=board, remedy=remedy) from exc
+    return _public_line(key), True
+
+
+def _public_line(key: asyncssh.SSHKey) -> str:
+    return key.export_public_key("openssh").decode().strip()
