@@ -23,15 +23,16 @@ def cell_rows(results: Sequence[TrialResult]) -> Table:
     columns += ["mJ/inference", "net mJ", "verdicts"]
     rows: list[list[object]] = []
     cells = summarise_cells(results)
-    varied = _varied(cells)
+    varied, words = _varied(cells), _mode_words(results)
     for cell in cells:
         metric = main_metric(cell)
+        asked = words.get((cell.profile, cell.power_mode))
         rows.append(
             [
                 cell.board or cell.profile,
                 cell.payload,
                 _parameters(cell, varied),
-                cell.power_mode,
+                cell.power_mode + (f" ({', '.join(asked)})" if asked else ""),
                 cell.source.value if cell.source else UNKNOWN,
                 f"{cell.n_valid}/{cell.n_total}",
                 f"{mean_and_spread(metric.summary)} {metric.unit}" if metric else UNKNOWN,
@@ -60,7 +61,7 @@ def trial_rows(results: Sequence[TrialResult]) -> Table:
                 one.board,
                 one.payload,
                 parameters_text(one.parameters),
-                one.power_mode.name or one.power_mode.asked,
+                _pick(one),
                 one.state.value,
                 one.source.value if one.source else UNKNOWN,
                 one.verdict.status.value if one.verdict else UNKNOWN,
@@ -164,6 +165,24 @@ def fixed_lines(results: Sequence[TrialResult]) -> list[str]:
             text = parameters_text({name: cell.parameters[name] for name in names})
             lines[cell.profile, cell.payload] = f"{cell.profile}, {cell.payload}: {text}"
     return list(lines.values())
+
+
+def _mode_words(results: Sequence[TrialResult]) -> dict[tuple[str, str], list[str]]:
+    """By profile and mode read back, the words of the sweep that were taken for it."""
+    words: dict[tuple[str, str], list[str]] = {}
+    for one in results:
+        asked, name = one.power_mode.asked, one.power_mode.name
+        if name is not None and asked.lower() != name.lower():
+            known = words.setdefault((one.profile, name), [])
+            known += [] if asked in known else [asked]
+    return words
+
+
+def _pick(one: TrialResult) -> str:
+    asked, name = one.power_mode.asked, one.power_mode.name
+    if name is None or asked.lower() == name.lower():
+        return name or asked
+    return f"{name} ({asked})"
 
 
 def _varied(cells: Sequence[CellSummary]) -> dict[Kind, set[str]]:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from typer.testing import CliRunner
 
+from farm.cli.main import app
 from farm.simulation.board_root import BOOTS_FILE
 from tests.servers.sim_workspace import (
     COUNTING_RUN,
@@ -19,6 +21,7 @@ from tests.servers.sim_workspace import (
     private_network,
     sim_lab,
 )
+from tests.simulation.board_shell import SHIPPED, BoardShell
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(360)]
 
@@ -97,7 +100,8 @@ def boots(workspace: SimWorkspace) -> dict[str, int]:
 
 
 def check_plan(workspace: SimWorkspace) -> None:
-    plan = json.loads(workspace.farm("plan", "mixed", "--json"))
+    words = ["plan", "mixed", "-w", str(workspace.root)]
+    plan = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert {lane["board"]: lane["reboots"] for lane in plan["lanes"]} == {
         name: family.reboots for name, family in FAMILIES.items()
     }
@@ -108,7 +112,7 @@ def check_plan(workspace: SimWorkspace) -> None:
     for family in FAMILIES.values():
         assert picks[family.profile, "maxn"] == family.maxn
         assert picks[family.profile, "maxq"] == family.maxq
-    shown = workspace.farm("plan", "mixed")
+    shown = CliRunner().invoke(app, words).stdout
     assert f"{sum(family.reboots for family in FAMILIES.values())} reboots" in shown
     assert "MAXN_SUPER (2)" in shown
     assert "unsupported; it has MAXN, 5W" in shown
@@ -151,14 +155,19 @@ def test_each_board_in_its_own_modes_rebooted_as_planned_and_restored(tmp_path: 
     workspace = jetsons(tmp_path)
     check_plan(workspace)
     with sim_lab(workspace):
-        workspace.farm("modes", "set", "current", LOCKED, "--clocks", "locked")
-        before, booted = workspace.farm("modes", "show", "--json"), boots(workspace)
+        shell = BoardShell(workspace.board_root(LOCKED))
+        assert shell("sudo -n jetson_clocks --store && sudo -n jetson_clocks") == ""
+        booted = boots(workspace)
         printed = workspace.farm("run", "mixed", "--plain", timeout_s=300)
         check_journal(printed)
         check_results(workspace)
         assert {name: count - booted[name] for name, count in boots(workspace).items()} == {
             name: family.reboots for name, family in FAMILIES.items()
         }
-        assert json.loads(workspace.farm("modes", "show", "--json")) == json.loads(before)
-        (locked,) = (one for one in json.loads(before) if one["board"] == LOCKED)
-        assert locked["current"]["is_locked"]
+        after = {
+            one["board"]: one for one in json.loads(workspace.farm("modes", "show", "--json"))
+        }
+        assert {name: one["current"]["name"] for name, one in after.items()} == {
+            name: SHIPPED[family.profile].default_power_mode for name, family in FAMILIES.items()
+        }
+        assert [name for name, one in after.items() if one["current"]["is_locked"]] == [LOCKED]

@@ -7,6 +7,7 @@ from farm.analysis.compare import compare_published, compare_runs
 from farm.config.published import load_published
 from farm.model.attempt import TrialState
 from farm.model.record import Scalar, Source
+from farm.model.result import PowerModeAnswer, TrialResult
 from farm.reporting.tables import (
     Table,
     cell_rows,
@@ -159,3 +160,17 @@ def test_nothing_gives_empty_tables() -> None:
         assert dicts(table) == []
     assert fixed_lines([]) == []
     assert summarise_cells([]) == []
+
+
+def test_a_mode_tells_the_words_that_were_taken_for_it() -> None:
+    def taken(asked: str, name: str, repeat: int) -> TrialResult:
+        mode = PowerModeAnswer(asked=asked, name=name, id=5)
+        return a_result(repeat=repeat).model_copy(update={"power_mode": mode})
+
+    results = [taken("maxq", "5W", 1), taken("maxp", "5W", 2), taken("maxn", "MAXN", 3)]
+    assert [row["mode"] for row in dicts(cell_rows(results))] == ["5W (maxq, maxp)", "MAXN"]
+    assert [row["mode"] for row in dicts(trial_rows(results))] == [
+        "5W (maxq)",
+        "5W (maxp)",
+        "MAXN",
+    ]
