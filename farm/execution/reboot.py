@@ -1,6 +1,7 @@
 """A reboot into a power mode, as a closed loop: asked for, seen to happen, proven afterwards."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from farm.errors import (
@@ -39,6 +40,7 @@ rest is for the commands of the proof."""
 _BOOTING = ("initializing", "starting")
 _BOOTED = ("running", "degraded", "maintenance")
 _STEP = "reboot"
+_AWAY_REMEDY = "Look at the board itself; when it answers, `farm resume` goes on."
 
 
 class RebootedSession(Protocol):
@@ -71,6 +73,7 @@ class Rebooter:
     def __init__(self, session: RebootedSession, services: RunServices, board: str) -> None:
         self._session, self._services, self._board = session, services, board
         self._count = 0
+        self._away = ""
         self._failures: dict[str, tuple[str, str]] = {}
 
     async def reboot_into(
@@ -152,6 +155,18 @@ class Rebooter:
         self._failures[again.mode] = seen, remedy
         return PowerModeError(again.step, seen, remedy=remedy)
 
+    @contextmanager
+    def told_if_away(self) -> Iterator[None]:
+        """A connect: when it fails after a reboot in vain, the reboot is the fault to tell."""
+        try:
+            yield
+        except ConnectError as error:
+            if not self._away:
+                raise
+            seen = f"{self._away}: {error.step}: {error.seen}"
+            raise ConnectError(_STEP, seen, remedy=_AWAY_REMEDY) from error
+        self._away = ""
+
     async def _wait_for_boot(self, before: str) -> None:
         """Wait until the board is there with another boot id, lease taken."""
         clock, session = self._services.clock, self._session
@@ -180,7 +195,8 @@ class Rebooter:
                     return
                 seen = ""
         if seen:
-            raise ConnectError(_STEP, f"not back after {limit_s:.0f} s: {seen}")
+            self._away = f"not back after {limit_s:.0f} s"
+            raise ConnectError(_STEP, f"{self._away}: {seen}", remedy=_AWAY_REMEDY)
         raise PowerModeError(
             _STEP,
             f"the board was told to reboot and did not within {limit_s:.0f} s",

@@ -70,7 +70,8 @@ class BoardSession:
         """
         await self._drop_link()
         self._transport = self.equipment.transport()
-        await self._transport.connect()
+        with self._rebooter.told_if_away():
+            await self._transport.connect()
         self._agent = await self.equipment.agent(self._transport)
         await self._take_lease()
         if self._agent.fingerprint.boot_id != self.boot_id:

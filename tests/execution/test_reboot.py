@@ -173,7 +173,9 @@ async def test_a_board_that_stays_away_leaves_its_trials_pending(tmp_path: Path)
     end = await run(lab, "MAXQ", "MAXN")
     assert lab.journal.states["camaxq-r01"] is TrialState.PENDING
     assert lab.journal.states["camaxn-r01"] is TrialState.PENDING
-    assert "refused" in lab.journal.reasons["camaxq-r01"]
+    reason = lab.journal.reasons["camaxq-r01"]
+    assert reason.startswith("a: reboot: not back after 300 s: connect: refused.")
+    assert "farm resume" in reason
     assert controller.requests == ["MAXQ"]
     assert "board_lost" in lab.journal.kinds("a")
     assert "restore_failed" in lab.journal.kinds("a")
