@@ -99,6 +99,7 @@ def take_in(root: Path, board: NamespaceBoard, dialog: Answers, **more: object) 
     return asyncio.run(enroll_board(open_lab(root), wanted, dialog))
 
 
+@pytest.mark.timeout(240)
 def test_a_board_with_a_password_gets_all_and_again_nothing(
     root: Path, board: NamespaceBoard
 ) -> None:
@@ -143,6 +144,7 @@ def test_a_board_with_a_password_gets_all_and_again_nothing(
         take_in(root, board, Answers())
 
 
+@pytest.mark.timeout(240)
 def test_nothing_is_trusted_or_written_that_was_not_confirmed(
     root: Path, board: NamespaceBoard
 ) -> None:
@@ -161,6 +163,7 @@ def test_nothing_is_trusted_or_written_that_was_not_confirmed(
     assert dialog.asked == PASSWORD_TRIES
 
 
+@pytest.mark.timeout(240)
 def test_a_failure_in_the_middle_can_be_gone_on_from(root: Path, board: NamespaceBoard) -> None:
     board.console(["sh", "-c", f"mkdir -p /home/{USER}/.ssh/authorized_keys"])
     with pytest.raises(TransferError, match="authorized_keys"):
@@ -183,6 +186,7 @@ def test_a_failure_in_the_middle_can_be_gone_on_from(root: Path, board: Namespac
         asyncio.run(enroll_board(open_lab(root), wanted, Answers()))
 
 
+@pytest.mark.timeout(240)
 def test_the_command_asks_on_the_terminal(root: Path, board: NamespaceBoard) -> None:
     controller, terminal = pty.openpty()
     farm = [sys.executable, "-m", "farm", "boards", "enroll", "-w", str(root)]
@@ -200,7 +204,7 @@ def test_the_command_asks_on_the_terminal(root: Path, board: NamespaceBoard) -> 
         ("the profile jetson-tx2", "\n"),
         ("Install it", "n\n"),
     ]
-    give_up_s = time.monotonic() + 50
+    give_up_s = time.monotonic() + 150
     try:
         while time.monotonic() < give_up_s:
             if not select.select([controller], [], [], 1.0)[0]:
