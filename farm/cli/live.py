@@ -128,6 +128,15 @@ class RunView(Progress):
             row.state = _STATES[event.kind]
             row.trial = ""
 
+    def head(self) -> str:
+        """The line of totals."""
+        total_w = sum(row.power_w or 0.0 for row in self.rows.values())
+        bad = sum(row.bad for row in self.rows.values())
+        parts = [one_line(self.plan.sweep.name), f"{self.ended}/{self.total} trials"]
+        parts += [f"{bad} failed"] if bad else []
+        parts += [f"{total_w:.1f} W", f"about {duration(self.eta_s())} left"]
+        return "   ".join(parts)
+
     def line(self, event: RunEvent) -> str:
         """An event on one line, without its time."""
         what = event.kind.replace("_", " ")
@@ -165,8 +174,14 @@ _STATES = {
 class LiveView(RunView):
     """A table that is drawn four times a second."""
 
-    def __init__(self, plan: Plan, known: Mapping[str, TrialProgress], console: Console) -> None:
-        super().__init__(plan, known)
+    def __init__(
+        self,
+        plan: Plan,
+        known: Mapping[str, TrialProgress],
+        console: Console,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(plan, known, now)
         self.console = console
         self.live = Live(
             get_renderable=self.render, console=console, refresh_per_second=4, transient=False
@@ -199,15 +214,6 @@ class LiveView(RunView):
             for e in tuple(self.events)
         ]
         return Group(Text(self.head(), style="bold"), table, *lines)
-
-    def head(self) -> str:
-        """The line of totals."""
-        total_w = sum(row.power_w or 0.0 for row in self.rows.values())
-        bad = sum(row.bad for row in self.rows.values())
-        parts = [one_line(self.plan.sweep.name), f"{self.ended}/{self.total} trials"]
-        parts += [f"{bad} failed"] if bad else []
-        parts += [f"{total_w:.1f} W", f"about {duration(self.eta_s())} left"]
-        return "   ".join(parts)
 
     def _chosen(self, room: int) -> tuple[list[tuple[str, BoardRow]], int]:
         """The rows that fit, those at work before those that wait or are through."""
@@ -264,6 +270,14 @@ class PlainView(RunView):
         count = f"[{self.ended}/{self.total}]" if event.kind == "trial_end" else ""
         sys.stdout.write(f"{event.time:%H:%M:%S} {count:9} {self.line(event)}\n")
         sys.stdout.flush()
+
+
+def event_line(event: RunEvent) -> str:
+    """An event on one line, with its time, for those who see only some."""
+    rest = " - ".join(part for part in (event.trial_id, event.text) if part)
+    return one_line(
+        f"{event.time:%H:%M:%S} {event.board} {event.kind.replace('_', ' ')} {rest}"
+    ).rstrip()
 
 
 @contextlib.contextmanager

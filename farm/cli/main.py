@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from farm.cli import boards, notify, parse, payloads, results, runs, sim, workspace
+from farm.cli import (
+    boards,
+    logs,
+    notify,
+    parse,
+    payloads,
+    results,
+    runs,
+    service,
+    sim,
+    status,
+    workspace,
+)
 from farm.cli.output import plain
 from farm.errors import FarmError
 
@@ -22,6 +34,9 @@ boards.register(app)
 payloads.register(app)
 parse.register(app)
 runs.register(app)
+status.register(app)
+logs.register(app)
+service.register(app)
 results.register(app)
 notify.register(app)
 sim.register(app)

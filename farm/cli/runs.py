@@ -1,4 +1,4 @@
-"""`farm plan`, `run`, `resume`, `runs`, `logs`."""
+"""`farm plan`, `run`, `resume`, `stop`, `runs`."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +20,9 @@ SweepArgument = Annotated[
 PlainOption = Annotated[
     bool, typer.Option("--plain", help="Plain lines instead of the live view.")
 ]
+DetachOption = Annotated[
+    bool, typer.Option("--detach", "-d", help="Return once it runs; it outlives this terminal.")
+]
 runs = typer.Typer(help="Runs in the store.", no_args_is_help=True)
 
 
@@ -40,7 +43,10 @@ def plan(
 
 
 def run(
-    sweep: SweepArgument, workspace: WorkspaceOption = None, plain_lines: PlainOption = False
+    sweep: SweepArgument,
+    workspace: WorkspaceOption = None,
+    plain_lines: PlainOption = False,
+    detach: DetachOption = False,
 ) -> None:
     """Run a sweep. Exit 0: all done; 1: something failed; 3: no board; 130: stopped, resumable."""
     from farm.pipeline.lab import open_lab
@@ -51,13 +57,18 @@ def run(
     with open_lab_store(lab) as store:
         run_id = create_run(lab, store, made)
         typer.echo(f"run {run_id}")
-        _execute(lab, store, run_id, plain_lines=plain_lines)
+        if detach:
+            _detach(lab, store, run_id)
+        else:
+            _execute(lab, store, run_id, plain_lines=plain_lines)
 
 
 def resume(
     run_ref: RunArgument = "last",
     workspace: WorkspaceOption = None,
     plain_lines: PlainOption = False,
+    detach: DetachOption = False,
+    is_detached: Annotated[bool, typer.Option("--detached", hidden=True)] = False,
 ) -> None:
     """Go on with a run where it stood: after Ctrl-C, a kill, a restart of this host."""
     from farm.pipeline.lab import open_lab
@@ -67,19 +78,44 @@ def resume(
     with open_lab_store(lab, create=False) as store:
         run_id = store.find_run(run_ref)
         typer.echo(f"run {run_id}")
-        _execute(lab, store, run_id, plain_lines=plain_lines)
+        if detach:
+            _detach(lab, store, run_id)
+        else:
+            _execute(lab, store, run_id, plain_lines=plain_lines, is_detached=is_detached)
 
 
-def _execute(lab: "Lab", store: "Store", run_id: str, *, plain_lines: bool) -> None:
+def _detach(lab: "Lab", store: "Store", run_id: str) -> None:
+    """Leave the run to a process of its own; its exit status if it has ended already."""
+    from farm.pipeline.detached import check_run, start_detached
+
+    check_run(lab, store, run_id)
+    started = start_detached(lab, store, run_id)
+    if started.exit_code is None:
+        typer.echo(f"process {started.pid} works on it, without this terminal; from any other:")
+        for command, what in (("watch", "shows it"), ("logs", "its log"), ("stop", "ends it")):
+            typer.echo(f"  farm {command} {run_id}  {what}")
+        return
+    typer.echo(plain(started.last_words), err=started.exit_code != 0)
+    if started.exit_code:
+        raise typer.Exit(started.exit_code if started.exit_code > 0 else 1)
+
+
+def _execute(
+    lab: "Lab", store: "Store", run_id: str, *, plain_lines: bool, is_detached: bool = False
+) -> None:
     import asyncio
 
     from farm.cli.live import open_view
     from farm.pipeline.runs import execute
+    from farm.pipeline.silent_view import SilentView
 
-    with open_view(
-        store.load_plan(run_id), store.progress(run_id), plain_lines=plain_lines
-    ) as view:
-        end = asyncio.run(execute(lab, store, run_id, view))
+    if is_detached:  # the host's log has it all
+        end = asyncio.run(execute(lab, store, run_id, SilentView()))
+    else:
+        with open_view(
+            store.load_plan(run_id), store.progress(run_id), plain_lines=plain_lines
+        ) as view:
+            end = asyncio.run(execute(lab, store, run_id, view))
     counts = ", ".join(f"{count} {state.value}" for state, count in sorted(end.counts.items()))
     typer.echo(f"run {run_id}: {counts}")
     for fault in end.faults:
@@ -89,15 +125,40 @@ def _execute(lab: "Lab", store: "Store", run_id: str, *, plain_lines: bool) -> N
         raise typer.Exit(1)
 
 
-def stop(run_ref: RunArgument = "last", workspace: WorkspaceOption = None) -> None:
-    """Stop a run from another terminal, as Ctrl-C would: boards restored, resumable."""
+def stop(
+    run_ref: Annotated[
+        str | None, typer.Argument(help="A run; else the one that goes on.", metavar="RUN")
+    ] = None,
+    workspace: WorkspaceOption = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Kill it: boards are not put back until leases end.")
+    ] = False,
+) -> None:
+    """Stop a run from any terminal, as Ctrl-C would: boards restored, resumable."""
+    from farm.cli.live import event_line
+    from farm.errors import RunHeldError
     from farm.pipeline.lab import open_lab
-    from farm.pipeline.runs import open_lab_store, stop_run
+    from farm.pipeline.runs import open_lab_store
+    from farm.pipeline.stopping import run_to_stop, stop_run, wait_stopped
 
     with open_lab_store(open_lab(workspace), create=False) as store:
-        run_id = store.find_run(run_ref)
-        pid = stop_run(store, run_id)
-    typer.echo(f"told process {pid} to stop run {run_id}; `farm resume {run_id}` goes on")
+        run_id = run_to_stop(store, run_ref)
+        after = store.last_event(run_id)
+        holder = stop_run(store, run_id, now=now)
+        if holder is None:
+            typer.echo(f"nobody worked on run {run_id} any more; noted that it is stopped")
+            return
+        told = "killed" if now else "told"
+        typer.echo(f"{told} process {holder.pid}, which works on run {run_id}")
+        is_over = wait_stopped(
+            store, run_id, holder, lambda event: typer.echo(event_line(event)), after=after
+        )
+        if not is_over:
+            raise RunHeldError(
+                f"{holder} still puts boards back. `farm stop {run_id}` waits again, "
+                "`farm stop --now` kills it"
+            )
+    typer.echo(f"stopped; `farm resume {run_id}` goes on")
 
 
 @runs.command("list")
@@ -162,33 +223,10 @@ def _counts_text(counts: "Mapping[TrialState, int]") -> str:
     return ", ".join(f"{count} {state}" for state, count in sorted(counts.items(), key=str))
 
 
-def logs(
-    run_ref: RunArgument,
-    trial: Annotated[str | None, typer.Argument(help="A trial's id or its beginning.")] = None,
-    workspace: WorkspaceOption = None,
-    stderr: Annotated[bool, typer.Option("--stderr", help="stderr instead of stdout.")] = False,
-) -> None:
-    """Print what the trials' payloads printed, or where it lies."""
-    from farm.pipeline.lab import open_lab
-    from farm.pipeline.runs import open_lab_store
-    from farm.pipeline.show import attempt_logs
-
-    with open_lab_store(open_lab(workspace), create=False) as store:
-        found = attempt_logs(store, store.find_run(run_ref), trial, is_stderr=stderr)
-    for attempt, path in found:
-        if trial is None:
-            typer.echo(f"{attempt}  {path}")
-            continue
-        typer.echo(f"--- {attempt}")
-        for line in path.read_text("utf-8", "replace").splitlines():
-            typer.echo(plain(line))
-
-
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(plan)
     app.command()(run)
     app.command()(resume)
     app.command()(stop)
-    app.command()(logs)
     app.add_typer(runs, name="runs")

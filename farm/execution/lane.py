@@ -18,6 +18,7 @@ from farm.errors import (
 )
 from farm.execution.equipment import BoardEquipment, RunServices
 from farm.execution.idle import IdleBaselines
+from farm.execution.log_context import BOARD
 from farm.execution.retry import backoff_s
 from farm.execution.session import BoardSession
 from farm.execution.trial import Ticket, TrialRunner
@@ -55,6 +56,7 @@ async def run_lane(
     A store that cannot be written ends the lane too. What its attempt left stays on the board,
     where `farm resume` finds it.
     """
+    BOARD.set(equipment.board.name)
     lane = _Lane(equipment, services)
     try:
         await lane.run(work)

@@ -2,11 +2,9 @@
 
 import asyncio
 import contextlib
-import logging
 import os
-import signal
-import socket
-from collections.abc import Iterator
+import sys
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from farm.execution.fleet import FleetEnd, run_fleet
 from farm.execution.notices import Notices, RunFacts
 from farm.execution.system_clock import SystemClock
 from farm.interfaces.clock import Clock
-from farm.interfaces.sinks import Progress
+from farm.interfaces.sinks import Journal, Progress
 from farm.model.attempt import TrialState
 from farm.model.parameters import short_id
 from farm.model.payload import Payload
@@ -32,10 +30,14 @@ from farm.model.plan import Plan
 from farm.model.power_mode import PowerModeState
 from farm.model.trace import PowerTrace
 from farm.pipeline.equipment import equip
+from farm.pipeline.host_log import host_log
 from farm.pipeline.lab import Lab
+from farm.pipeline.life_signs import SystemClocks, show_life
 from farm.pipeline.notify import hook_faults, open_hooks, trial_counts
+from farm.pipeline.stopping import Stop, stopping_on_signals
 from farm.planning.plan import make_plan
 from farm.store.database import Store, open_store
+from farm.store.locks import Holder
 from farm.store.traces import TraceLog, read_trace_log
 
 
@@ -87,8 +89,8 @@ def create_run(lab: Lab, store: Store, plan: Plan, clock: Clock | None = None) -
 async def execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> RunEnd:
     """Run what is unfinished of a run, to its end.
 
-    The first SIGINT or SIGTERM stops payloads and restores boards; a second ends the process
-    at once, as a kill would: `farm resume` then adopts what the boards go on with.
+    The first SIGINT, SIGTERM or SIGHUP stops payloads and restores boards; a second ends the
+    process at once, as a kill would: `farm resume` then adopts what the boards go on with.
 
     Raises:
         RunHeldError: another process works on it.
@@ -96,9 +98,11 @@ async def execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> Ru
         NoBoardReachedError: not one board could be reached.
         StoreError, ConfigError.
     """
-    with store.lock_run(run_id), _host_log(store.run_folder(run_id)):
-        work = asyncio.create_task(_execute(lab, store, run_id, progress))
-        with _stopping_on_signals(work):
+    folder = store.run_folder(run_id)
+    with store.lock_run(run_id) as owner, host_log(folder, run_id, progress) as view:
+        stop = Stop()
+        work = asyncio.create_task(_execute(lab, store, run_id, view, owner=owner, stop=stop))
+        with stopping_on_signals(work, stop):
             try:
                 end = await work
             except asyncio.CancelledError:
@@ -112,20 +116,6 @@ async def execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> Ru
     return run_end(store, run_id, end)
 
 
-def stop_run(store: Store, run_id: str) -> int:
-    """Ask the process that works on a run to stop, as Ctrl-C would; returns its pid.
-
-    Raises RunHeldError when nobody works on it, or when it is a process of another host.
-    """
-    holder = store.run_holder(run_id)
-    if holder is None:
-        raise RunHeldError(f"nobody works on run {run_id}")
-    if holder.host != socket.gethostname() or not holder.pid:
-        raise RunHeldError(f"run {run_id} is worked on by process {holder.pid} on {holder.host}")
-    os.kill(holder.pid, signal.SIGTERM)
-    return holder.pid
-
-
 def run_end(store: Store, run_id: str, end: FleetEnd) -> RunEnd:
     """Counts by trial state, from the store."""
     counts: dict[TrialState, int] = {}
@@ -134,43 +124,35 @@ def run_end(store: Store, run_id: str, end: FleetEnd) -> RunEnd:
     return RunEnd(run_id, counts, tuple(lane.fault for lane in end.lanes if lane.fault))
 
 
-async def _execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> FleetEnd:
+async def _execute(
+    lab: Lab, store: Store, run_id: str, progress: Progress, *, owner: Holder, stop: Stop
+) -> FleetEnd:
     clock = SystemClock()
     plan = store.load_plan(run_id)
     hooks = open_hooks(lab)
     journal = store.journal(run_id)
-    facts = RunFacts(
-        run_id, plan.sweep.name, str(store.run_folder(run_id)), host=socket.gethostname()
-    )
+    facts = RunFacts(run_id, plan.sweep.name, str(store.run_folder(run_id)), host=owner.host)
     notices = Notices(progress, hooks, facts, journal, clock)
     for fault in await asyncio.to_thread(hook_faults, hooks):
         notices.fail(fault)
     try:
         store.set_run_state(run_id, "running")
-        services = RunServices(
-            run_id=run_id,
-            holder=f"{socket.gethostname()} pid {os.getpid()}",
-            tool_version=__version__,
-            rules=plan.sweep.measure,
-            limits=plan.sweep.limits,
-            payloads=_payloads_of(lab, plan),
-            journal=journal,
-            progress=notices,
-            clock=clock,
-            originals=_originals(store, run_id),
-            open_trace=_open_trace,
-            read_trace=_read_trace,
-            fan=plan.sweep.fan,
+        notices.tell("host_began", str(owner))
+        services = _services(
+            lab, store, plan, run_id, journal=journal, notices=notices, owner=owner
         )
         left_open = await journal.open_attempts()
         known = await asyncio.to_thread(store.progress, run_id)
-        end = await run_fleet(plan, equip(lab, plan, clock), services, known, left_open)
+        async with _alive(store, run_id, owner, notices):
+            end = await run_fleet(plan, equip(lab, plan, clock), services, known, left_open)
+        notices.tell("host_ended", "")
         await _tell_end(store, notices, tuple(lane.fault for lane in end.lanes if lane.fault))
     except FarmError as error:
         await _tell_end(store, notices, (str(error),))
         raise
     except asyncio.CancelledError:
         notices.abandon()
+        journal.record(stop.event())
         raise
     finally:
         await notices.close()
@@ -178,6 +160,59 @@ async def _execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> F
     state = "finished" if not any(lane.fault for lane in end.lanes) else "interrupted"
     store.set_run_state(run_id, state)
     return end
+
+
+def _services(
+    lab: Lab,
+    store: Store,
+    plan: Plan,
+    run_id: str,
+    *,
+    journal: Journal,
+    notices: Notices,
+    owner: Holder,
+) -> RunServices:
+    return RunServices(
+        run_id=run_id,
+        holder=f"{owner.host} pid {owner.pid}",
+        tool_version=__version__,
+        rules=plan.sweep.measure,
+        limits=plan.sweep.limits,
+        payloads=planned_payloads(lab, plan),
+        journal=journal,
+        progress=notices,
+        clock=notices.clock,
+        originals=_originals(store, run_id),
+        open_trace=_open_trace,
+        read_trace=_read_trace,
+        fan=plan.sweep.fan,
+    )
+
+
+@contextlib.asynccontextmanager
+async def _alive(
+    store: Store, run_id: str, owner: Holder, notices: Notices
+) -> AsyncIterator[None]:
+    """Show that this host lives, meanwhile; end at once if another took the run over."""
+
+    def on_end(task: "asyncio.Task[None]") -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, RunHeldError):
+            # As a kill would: to stop payloads and put boards back would hit the other's work.
+            sys.stderr.write(f"farm: {error}\n")
+            sys.stderr.flush()
+            os._exit(RunHeldError.exit_code)
+
+    task = asyncio.create_task(
+        show_life(lambda: store.beat(run_id, owner), notices.tell, SystemClocks(), asyncio.sleep),
+        name="life signs",
+    )
+    task.add_done_callback(on_end)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _tell_end(store: Store, notices: Notices, faults: tuple[str, ...]) -> None:
@@ -192,7 +227,6 @@ async def _tell_end(store: Store, notices: Notices, faults: tuple[str, ...]) -> 
 
 
 TRACE_LOG = "power.jsonl"
-HOST_LOG = "farm.log"
 
 
 def _open_trace(folder: Path, meter: str) -> TraceLog:
@@ -205,7 +239,7 @@ def _read_trace(folder: Path) -> PowerTrace | None:
     return read_trace_log(path) if path.exists() else None
 
 
-def _payloads_of(lab: Lab, plan: Plan) -> dict[str, Payload]:
+def planned_payloads(lab: Lab, plan: Plan) -> dict[str, Payload]:
     """The payloads of a plan, and proof that they are still what was planned."""
     payloads = {}
     for cell in {trial.cell.payload: trial.cell for trial in plan.trials}.values():
@@ -218,44 +252,6 @@ def _payloads_of(lab: Lab, plan: Plan) -> dict[str, Payload]:
             )
         payloads[cell.payload] = payload
     return payloads
-
-
-@contextlib.contextmanager
-def _host_log(folder: Path) -> Iterator[None]:
-    """Keep what farm's and its libraries' loggers say in the run's folder, off the terminal."""
-    folder.mkdir(parents=True, exist_ok=True)
-    handler = logging.FileHandler(folder / HOST_LOG, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root, noisy = logging.getLogger(), logging.getLogger("asyncssh")
-    before = noisy.level
-    root.addHandler(handler)
-    noisy.setLevel(logging.WARNING)  # it tells of every channel at INFO
-    try:
-        yield
-    finally:
-        noisy.setLevel(before)
-        root.removeHandler(handler)
-        handler.close()
-
-
-@contextlib.contextmanager
-def _stopping_on_signals(work: "asyncio.Task[FleetEnd]") -> Iterator[None]:
-    """Cancel `work` at the first SIGINT or SIGTERM; end the process at the second."""
-    loop = asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM)
-
-    def stop() -> None:
-        if work.cancelling():
-            os._exit(InterruptedRunError.exit_code)
-        work.cancel()
-
-    for number in signals:
-        loop.add_signal_handler(number, stop)
-    try:
-        yield
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
 
 
 def _originals(store: Store, run_id: str) -> dict[str, PowerModeState]:

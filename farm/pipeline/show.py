@@ -124,10 +124,10 @@ def _has_window(record: AttemptRecord) -> bool:
 def attempt_logs(
     store: Store, run_id: str, trial: str | None, *, is_stderr: bool
 ) -> list[tuple[str, Path]]:
-    """(attempt id, log file) of a run's attempts, or of the trials that begin with `trial`."""
+    """(attempt id, log file) of a run's attempts, or of those that begin with `trial`."""
     found = []
     for record in store.attempts(run_id):
-        if trial is not None and not record.trial_id.startswith(trial):
+        if trial is not None and not record.attempt_id.startswith(trial):
             continue
         path = store.attempt_folder(run_id, record.attempt_id) / LOG_FILES[is_stderr]
         if path.exists():

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import (
     Connection,
@@ -10,6 +11,7 @@ from sqlalchemy import (
     bindparam,
     case,
     exists,
+    func,
     insert,
     select,
     update,
@@ -29,6 +31,17 @@ class StoredEvent(RunEvent):
     """An event with its number in the store; numbers grow with time."""
 
     number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnd:
+    """When an attempt ended (UTC), and how it is judged: what a view needs of its record."""
+
+    attempt_id: str
+    trial_id: str
+    board: str
+    ended: datetime
+    verdict: str
 
 
 _IS_TRIAL = (TRIALS.c.run_key == bindparam("of_run"), TRIALS.c.trial_id == bindparam("of_trial"))
@@ -207,6 +220,22 @@ def read_open_attempts(connection: Connection, run_key: int) -> list[OpenAttempt
     ]
 
 
+def read_ends(connection: Connection, run_key: int) -> list[AttemptEnd]:
+    """All finished attempts, in the order in which they ended."""
+    rows = connection.execute(
+        select(
+            ATTEMPTS.c.attempt_id,
+            ATTEMPTS.c.trial_id,
+            ATTEMPTS.c.board,
+            ATTEMPTS.c.ended,
+            ATTEMPTS.c.verdict,
+        )
+        .where(ATTEMPTS.c.run_key == run_key, ATTEMPTS.c.is_open.is_(False))
+        .order_by(ATTEMPTS.c.ended)
+    )
+    return [AttemptEnd(*row) for row in rows]
+
+
 def read_attempts(
     connection: Connection, run_key: int, trial_id: str | None = None
 ) -> Iterator[AttemptRecord]:
@@ -253,6 +282,12 @@ def read_events(
         )
         for row in rows
     ]
+
+
+def last_event(connection: Connection, run_key: int) -> int:
+    """The highest number of a run's events, 0 if there is none."""
+    newest = select(func.max(EVENTS.c.key)).where(EVENTS.c.run_key == run_key)
+    return int(connection.execute(newest).scalar() or 0)
 
 
 def event_row(run_key: int, event: RunEvent) -> dict[str, object]:

@@ -14,13 +14,13 @@ from typing import Self
 from sqlalchemy import Connection
 
 from farm.errors import StoreError
-from farm.interfaces.sinks import OpenAttempt, TrialProgress
+from farm.interfaces.sinks import OpenAttempt, RunEvent, TrialProgress
 from farm.model.attempt import AttemptRecord
 from farm.model.plan import Plan
 from farm.model.result import TrialResult
 from farm.model.trace import PowerTrace
 from farm.store import answers, attempts, claims, locks, plans, runs
-from farm.store.attempts import StoredEvent
+from farm.store.attempts import AttemptEnd, StoredEvent
 from farm.store.durable import make_folder
 from farm.store.engine import Database
 from farm.store.failures import file_errors
@@ -197,6 +197,13 @@ class Store:
         """``runs/<run>/attempts/<attempt>``; may not be made yet."""
         return attempt_folder(self.results_folder, run_id, attempt_id)
 
+    def add_event(self, run_id: str, event: RunEvent) -> None:
+        """Note an event of a run that nobody works on, durably."""
+        with self._reading(run_id) as (_, key):
+            row = attempts.event_row(key, event)
+        self._writer.add_event(row)
+        self._writer.write_now(lambda connection: None)
+
     def progress(self, run_id: str) -> dict[str, TrialProgress]:
         """Every trial's state and number of attempts, in the order of the plan."""
         with self._reading(run_id) as (connection, key):
@@ -217,6 +224,11 @@ class Store:
         with self._reading(run_id) as (connection, key):
             return attempts.read_open_attempts(connection, key)
 
+    def attempt_ends(self, run_id: str) -> list[AttemptEnd]:
+        """All finished attempts, in the order in which they ended."""
+        with self._reading(run_id) as (connection, key):
+            return attempts.read_ends(connection, key)
+
     def attempts(self, run_id: str, trial_id: str | None = None) -> list[AttemptRecord]:
         """All finished attempts, of one trial if given."""
         with self._reading(run_id) as (connection, key):
@@ -233,6 +245,11 @@ class Store:
         """Events with a number above `after`, oldest first, at most `limit`; of kinds if given."""
         with self._reading(run_id) as (connection, key):
             return attempts.read_events(connection, key, after=after, limit=limit, kinds=kinds)
+
+    def last_event(self, run_id: str) -> int:
+        """The newest event's number, 0 if there is none."""
+        with self._reading(run_id) as (connection, key):
+            return attempts.last_event(connection, key)
 
     def read_trace(self, run_id: str, attempt_id: str) -> PowerTrace | None:
         """The power trace of an attempt, also of one that still runs; None if there is none."""

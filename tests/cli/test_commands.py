@@ -295,7 +295,7 @@ def test_a_report_is_one_file(lab: Path, run_id: str, tmp_path: Path) -> None:
 
 
 def test_logs_are_named_or_printed(lab: Path, run_id: str) -> None:
-    named = farm("logs", run_id, "-w", lab).out.splitlines()
+    named = farm("logs", run_id, "--files", "-w", lab).out.splitlines()
     assert len(named) == 7
     attempt, path = named[0].split("  ")
     assert Path(path).read_text().startswith("hello from")
