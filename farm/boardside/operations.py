@@ -13,7 +13,7 @@ from standing import Supervisors
 from telemetry import Telemetry
 from views import Views
 from watchdog import Restore
-from wire import RequestError, line, number_of, packed, read_json, text_of, texts_of
+from wire import RequestError, line, number_of, packed, read_json, sync_tree, text_of, texts_of
 
 READ_LIMIT = 1024 * 1024
 PIECE = 128 * 1024
@@ -284,6 +284,7 @@ def unpack_helpers(place):
                     file.write(bundle.read(name))
     # Compiled once here: payloads run with bytecode writing off.
     py_compile.compile(temporary + "/farm_payload.py", doraise=False)
+    sync_tree(temporary)  # what is there after a power cut is taken to be whole
     try:
         os.rename(temporary, target)
     except OSError:  # another agent of ours was quicker

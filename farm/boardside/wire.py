@@ -64,6 +64,18 @@ def sync_folder(path):
         os.close(fd)
 
 
+def sync_tree(top):
+    """Make all files and names below a folder durable."""
+    for folder, _, names in os.walk(top):
+        for name in names:
+            fd = os.open(folder + "/" + name, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        sync_folder(folder)
+
+
 def read_whole(path, flags=os.O_RDONLY):
     """A file's bytes, by few system calls. Raises OSError."""
     fd = os.open(path, flags)
