@@ -68,6 +68,9 @@ def resume(
     workspace: WorkspaceOption = None,
     plain_lines: PlainOption = False,
     detach: DetachOption = False,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Try failed and invalid trials again, too.")
+    ] = False,
     is_detached: Annotated[bool, typer.Option("--detached", hidden=True)] = False,
 ) -> None:
     """Go on with a run where it stood: after Ctrl-C, a kill, a restart of this host."""
@@ -78,6 +81,8 @@ def resume(
     with open_lab_store(lab, create=False) as store:
         run_id = store.find_run(run_ref)
         typer.echo(f"run {run_id}")
+        if failed:
+            typer.echo(f"{store.reopen_failed(run_id)} failed trials are pending again")
         if detach:
             _detach(lab, store, run_id)
         else:
@@ -191,22 +196,26 @@ def list_runs(workspace: WorkspaceOption = None, json: JsonOption = False) -> No
 def show_run(
     run_ref: RunArgument = "last", workspace: WorkspaceOption = None, json: JsonOption = False
 ) -> None:
-    """What a run did: counts, what is not done and why, and the command to go on."""
+    """What a run came to: counts and why, how long, what is left, and the command to go on."""
+    from farm.cli.summary_view import print_summary, summary_json
     from farm.pipeline.lab import open_lab
     from farm.pipeline.runs import open_lab_store
     from farm.pipeline.show import run_json, unfinished
+    from farm.reporting.summary import summarise_run
     from farm.reporting.tables import open_rows
 
     with open_lab_store(open_lab(workspace), create=False) as store:
         info = store.run(store.find_run(run_ref))
+        summary = summarise_run(info.run_id, store.results(info.run_id), store.events(info.run_id))
         left = unfinished(store, info.run_id)
     if json:
-        print_json({**run_json(info), "unfinished": [one.model_dump(mode="json") for one in left]})
+        trials = [one.model_dump(mode="json") for one in left]
+        print_json({**run_json(info), "summary": summary_json(summary), "unfinished": trials})
         return
     typer.echo(f"run {info.run_id} ({info.state}): {_counts_text(info.counts)}")
+    print_summary(summary)
     if left:
         print_table("not done", *open_rows(left))
-        typer.echo(_resume_hint(info.run_id, info.counts))
 
 
 def _resume_hint(run_id: str, counts: "Mapping[TrialState, int]") -> str:
@@ -216,7 +225,7 @@ def _resume_hint(run_id: str, counts: "Mapping[TrialState, int]") -> str:
     left = sum(counts.get(state, 0) for state in UNFINISHED)
     if left:
         return f"`farm resume {run_id}` tries the {left} that are pending."
-    return "Nothing is left to resume: what failed stays so, `farm run` starts anew."
+    return f"Nothing is pending; `farm resume {run_id} --failed` tries again what failed."
 
 
 def _counts_text(counts: "Mapping[TrialState, int]") -> str:

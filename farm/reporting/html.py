@@ -10,6 +10,7 @@ from farm.model.attempt import TrialState
 from farm.model.record import Source
 from farm.reporting.data import ReportData
 from farm.reporting.plots import Plot, pareto_plots, trace_plot
+from farm.reporting.summary import summarise_run
 from farm.reporting.tables import DECIDED, cell_rows, fixed_lines, open_rows, published_rows
 
 SHOWN_EVENTS = ("retry", "board_lost", "restore_failed", "idle_drift", "not_settled")
@@ -35,6 +36,7 @@ def render_report(data: ReportData) -> str:
     doubtful = [one for one in data.results if one.verdict and one.verdict.reasons]
     return template.render(
         data=data,
+        summary=summarise_run(data.run_id, data.results, data.events),
         sources=sources,
         is_simulated=Source.SIMULATED in sources,
         states={state.value: states[state] for state in TrialState if states[state]},

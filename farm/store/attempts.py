@@ -197,6 +197,16 @@ def set_trial_state(
         raise StoreError(f"trial {trial_id} is not in the plan of this run")
 
 
+def reopen_failed(connection: Connection, run_key: int) -> int:
+    """All failed trials become pending, and keep their attempts and reasons; how many."""
+    done = connection.execute(
+        update(TRIALS)
+        .where(TRIALS.c.run_key == run_key, TRIALS.c.state == TrialState.FAILED.value)
+        .values(state=TrialState.PENDING.value)
+    )
+    return done.rowcount
+
+
 def read_progress(connection: Connection, run_key: int) -> dict[str, TrialProgress]:
     """Every trial's state, in the order of the plan."""
     rows = connection.execute(

@@ -197,6 +197,18 @@ class Store:
         """``runs/<run>/attempts/<attempt>``; may not be made yet."""
         return attempt_folder(self.results_folder, run_id, attempt_id)
 
+    def reopen_failed(self, run_id: str) -> int:
+        """Let all failed trials be pending again; how many. Raises RunHeldError, StoreError."""
+        count = 0
+
+        def job(connection: Connection) -> None:
+            nonlocal count
+            count = attempts.reopen_failed(connection, runs.run_key(connection, run_id))
+
+        with self.lock_run(run_id):
+            self._writer.write_now(job)
+        return count
+
     def add_event(self, run_id: str, event: RunEvent) -> None:
         """Note an event of a run that nobody works on, durably."""
         with self._reading(run_id) as (_, key):
