@@ -28,6 +28,7 @@ class Need:
 
 
 _BOARDS = "tests/namespaces"
+_MACHINES = "tests/vm"
 NEEDS = (
     Need("sshd", "openssh-server", f"{_BOARDS} and all marked sshd"),
     Need("ssh", "openssh-client", f"{_BOARDS} and all marked sshd"),
@@ -42,6 +43,9 @@ NEEDS = (
     Need("bwrap", "bubblewrap", "boards of users without root"),
     Need("faketime", "faketime", "boards whose clock is wrong"),
     Need("tmux", "tmux", "the live view in a terminal"),
+    Need("qemu-system-aarch64", "qemu-system-arm", _MACHINES),
+    Need("fdtput", "device-tree-compiler", _MACHINES),
+    Need("mke2fs", "e2fsprogs", _MACHINES),
 )
 
 POLICY = Path("/usr/sbin/policy-rc.d")
