@@ -52,7 +52,7 @@ boards: all
 repeats: {repeats}
 payloads:
   - payload: empty
-measure: {{window_s: 0.001, warmup_s: 0, idle_s: 0, power: "off"}}
+measure: {{window_s: 0.001, warmup_s: 0, idle_s: 0, power: "off", telemetry: "off"}}
 limits: {{time_s: 60, retries: 0}}
 """
 

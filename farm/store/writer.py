@@ -36,7 +36,8 @@ Job = Callable[[Connection], None]
 EventRow = Mapping[str, object]
 
 _EVENT_DELAY_S = 0.5  # the journal promises a second at the latest
-_COMPANY_S = 0.005  # what a lane takes from one trial to the next, and far below a commit
+_COMPANY_S = 0.005  # what a lane takes from one trial to the next; a commit takes longer
+_CROWD = 3  # changes in a commit that no single lane makes: a trial's end and the next's begin
 _EVENT_RETRY_S = 5.0  # after a failure: a full disk stays full for a while
 _EVENTS_KEPT = 20_000  # while the disk is full; some 10 MB
 _LOCKED_TRIES = 4  # each waits for the busy timeout
@@ -65,6 +66,8 @@ class Writer:
         self._is_closed = False
         self._thread: threading.Thread | None = None
         self._connection: Connection | None = None
+        self._is_crowded = False  # many lanes committed together the last time
+        self._is_deaf = False  # it waits for a time, whatever comes
 
     async def write(
         self, job: Job, files: Path | None = None, *, is_patient: bool = False
@@ -133,7 +136,8 @@ class Writer:
             self._check_open()
             self._tickets.append(ticket)
             self._start()
-            self._wake.notify()
+            if not self._is_deaf:
+                self._wake.notify()
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -189,13 +193,21 @@ class Writer:
             return tickets, events
 
     def _wait_for_company(self) -> None:
-        """While only patient changes wait: a trial's end is followed by the next one's begin."""
+        """While only patient changes wait: a trial's end is followed by the next one's begin.
+
+        And while many lanes are busy, as PostgreSQL's commit_delay does: a commit's own cost
+        is most of what the store costs, and lanes that share the machine wait for it anyway.
+        """
         until_s = time.monotonic() + _COMPANY_S
         while self._tickets and not self._is_closed:
             left_s = until_s - time.monotonic()
-            if left_s <= 0 or not all(ticket.is_patient for ticket in self._tickets):
-                return
+            is_hurried = not all(ticket.is_patient for ticket in self._tickets)
+            if left_s <= 0 or (is_hurried and not self._is_crowded):
+                break
+            self._is_deaf = self._is_crowded
             self._wake.wait(left_s)
+        self._is_deaf = False
+        self._is_crowded = len(self._tickets) >= _CROWD
 
     def _keep_events(self, events: Sequence[EventRow]) -> None:
         with self._wake:
