@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -105,6 +104,7 @@ class Service:
                 await self.look()
                 sd_notify(f"WATCHDOG=1\nSTATUS={len(self._children)} runs go on")
                 if once and not self._children and not self._is_waiting():
+                    self._say("nothing is left to resume")
                     return
                 try:
                     await asyncio.wait_for(stop.wait(), LOOK_S)
@@ -208,7 +208,8 @@ class Service:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-        self._say(f"stopped on {socket.gethostname()}; runs go on at the next start")
+        if alive:
+            self._say("stopped; its runs go on at the next start")
 
 
 _OURS = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
