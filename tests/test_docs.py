@@ -93,16 +93,28 @@ def test_a_wrong_command_would_be_found(line: str) -> None:
 def told_kinds() -> set[str]:
     """The kinds of events that the code tells or shows, read from its calls."""
     kinds: set[str] = set()
-    for path in (ROOT / "farm" / "execution").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-                continue
-            if node.func.attr not in ("tell", "show") or not node.args:
-                continue
-            for part in ast.walk(node.args[0]):
-                if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                    kinds.add(part.value)
+    for folder in ("execution", "pipeline"):
+        for path in (ROOT / "farm" / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.Call):
+                    kinds |= kinds_of(node)
     return kinds
+
+
+def kinds_of(call: ast.Call) -> set[str]:
+    """Of ``x.tell(KIND, ...)``, ``x.show(KIND, ...)`` and ``RunEvent(time, KIND, ...)``."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("tell", "show"):
+        parts = call.args[:1]
+    elif isinstance(call.func, ast.Name) and call.func.id == "RunEvent":
+        parts = call.args[1:2]
+    else:
+        return set()
+    return {
+        node.value
+        for part in parts
+        for node in ast.walk(part)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
 
 
 def section(text: str, heading: str) -> str:

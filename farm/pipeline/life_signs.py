@@ -56,32 +56,31 @@ class SystemClocks(HostClocks):
 
 @dataclass(slots=True)
 class ClockWatch:
-    """Compares the clocks at each look. `clocks` are read one right after another."""
+    """Compares the clocks at each look; `tell` takes an event's kind and text."""
 
     clocks: HostClocks
+    tell: Callable[[str, str], None]
     _asleep_s: float = 0.0
     _ahead_s: float = 0.0
 
     def __post_init__(self) -> None:
         self._asleep_s, self._ahead_s = self._read()
 
-    def look(self) -> list[tuple[str, str]]:
-        """(event kind, text) of what happened since the last look."""
+    def look(self) -> None:
+        """Tell what happened since the last look."""
         asleep_s, ahead_s = self._read()
         slept_s, stepped_s = asleep_s - self._asleep_s, ahead_s - self._ahead_s
         self._asleep_s, self._ahead_s = asleep_s, ahead_s
-        found = []
         if slept_s >= SHORTEST_SLEEP_S:
             text = f"this host slept for {slept_s:.0f} s: boards went on, links are made anew"
-            found.append(("host_suspended", text))
+            self.tell("host_suspended", text)
         if abs(stepped_s) >= SMALLEST_STEP_S:
             way = "forward" if stepped_s > 0 else "back"
             text = (
                 f"this host's time of day went {way} by {abs(stepped_s):.0f} s: times in "
                 "records jump, durations and measurements do not"
             )
-            found.append(("clock_stepped", text))
-        return found
+            self.tell("clock_stepped", text)
 
     def _read(self) -> tuple[float, float]:
         boottime_s = self.clocks.boottime()
@@ -105,11 +104,10 @@ async def show_life(
     Raises:
         RunHeldError: another host took the run over; nothing may be written any more.
     """
-    watch = ClockWatch(clocks)
+    watch = ClockWatch(clocks, tell)
     fault = ""
     while True:
-        for kind, text in watch.look():
-            tell(kind, text)
+        watch.look()
         try:
             await asyncio.to_thread(beat)
             fault = ""

@@ -15,7 +15,8 @@ MOST_REASONS = 5
 LONGEST_REASON = 200
 MOST_BOARDS = 6
 _OPEN = (TrialState.PENDING, TrialState.RUNNING)
-_LOST, _FOUND = ("board_lost", "quarantined"), ("board_ready", "rebooted")
+_LOST = ("board_lost", "quarantined")
+_FOUND = ("board_ready", "board_back", "rebooted")
 _SESSION = ("host_began", "host_stopped", "host_ended")
 
 
