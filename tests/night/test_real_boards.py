@@ -1,4 +1,4 @@
-"""A small night over real sshd boards in namespaces: modes, a cut cable, a kill, a reboot."""
+"""A small night over real boards: modes, a cut cable, a kill, a reboot, another address."""
 
 import json
 import os
@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.namespace_board import USER
+from tests.servers.namespace_network import HOST_ADDRESS
 from tests.servers.namespaces import BoardLab, NamespaceBoard, why_unavailable
 from tests.servers.sim_workspace import COUNTING_RUN, COUNTING_YAML, SimWorkspace
 
@@ -222,3 +223,24 @@ def test_a_board_that_reboots_loses_one_attempt_and_no_trial(workspace: RealWork
     (manifest,) = workspace.root.glob(f"results/runs/*/attempts/{first}/attempt.json")
     assert json.loads(manifest.read_text())["record"]["outcome"] == "lost"
     workspace.check_each_ran_once(run_id_of(workspace), lost=Counter([first]))
+
+
+def test_a_detached_run_goes_on_when_the_hosts_address_changes(
+    machines: tuple[BoardLab, list[NamespaceBoard]], workspace: RealWorkspace
+) -> None:
+    network, machine = machines[0].network, workspace.machines[0]
+    seen = len(counted_on(machine))
+    workspace.write_sweep("night", SWEEP % (machine.name, 4.0))
+    workspace.farm("run", "night", "--detach")
+    wait_until(lambda: len(counted_on(machine)) > seen, "the first payload does not begin")
+    network.change_host_address("198.18.255.253")
+    try:
+        text = workspace.farm("watch", "--plain")
+    finally:
+        network.change_host_address(HOST_ADDRESS)
+    assert "finished" in text
+    log = workspace.farm("logs", "last")
+    assert " retry: " in log, "the change was not noticed"
+    assert " attempt_adopted: " in log
+    assert {one["attempts"] for one in workspace.results()} == {1}
+    workspace.check_each_ran_once(run_id_of(workspace))

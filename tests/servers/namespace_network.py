@@ -70,6 +70,11 @@ class BoardNetwork:
         state = "up" if is_up else "down"
         command(["ip", "-n", self.switch, "link", "set", f"p{number}", state])
 
+    def change_host_address(self, address: str) -> None:
+        """As a lease that is not renewed, or a move to another network, does it: links die."""
+        command(["ip", "-n", self.host, "addr", "flush", "dev", "eth0"])
+        command(["ip", "-n", self.host, "addr", "add", f"{address}/16", "dev", "eth0"])
+
     def remove(self, number: int) -> None:
         """Unplug board `number` for good."""
         command(["ip", "netns", "delete", f"{self.prefix}-{number}"])
