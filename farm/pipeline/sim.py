@@ -1,6 +1,7 @@
 """The simulated lab as a process of its own."""
 
 import asyncio
+import logging
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from farm.errors import FarmError
 from farm.pipeline.lab import Lab
+from farm.simulation.fault_control import FaultControl
 from farm.simulation.lab import SimulatedLab
 
 UP_LIMIT_S = 60.0
@@ -107,7 +109,22 @@ async def serve_lab(lab: Lab) -> None:
     # with its SSH session would stay.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     ready = lab_root(lab) / "ready"
-    async with SimulatedLab(lab.inventory, lab.profiles, lab_root(lab)):
+    _log_to_stderr()
+    root = lab_root(lab)
+    async with (
+        SimulatedLab(lab.inventory, lab.profiles, root) as served,
+        FaultControl(served.faults, root),
+    ):
         ready.touch()
         await stop.wait()
         ready.unlink(missing_ok=True)
+
+
+def _log_to_stderr() -> None:
+    """What the lab does, with its time: `start_lab` has stderr in the lab's `log`."""
+    lines = logging.StreamHandler()
+    lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log = logging.getLogger("farm.simulation")
+    log.addHandler(lines)
+    log.setLevel(logging.INFO)
+    log.propagate = False

@@ -28,6 +28,15 @@ def board_marks(name: str, root: Path) -> dict[str, str]:
     return {"FARM_SIM_BOARD": name, "FARM_ROOT": str(root)}
 
 
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A process of a board; its resident memory in kB."""
+
+    pid: int
+    name: str
+    resident_kb: int
+
+
 @dataclass(slots=True)
 class _Watched:
     """A board's live processes: pid to busy nanoseconds so far; and what they used of late."""
@@ -100,6 +109,26 @@ class BoardProcesses:
             await asyncio.sleep(_END_PAUSE_S)
         for name in names:
             self._boards[name].busy_ns.clear()
+
+    def signal(self, name: str, number: signal.Signals, *, look_again: bool = False) -> None:
+        """Send a signal to the board's processes: those of the last pass, or all there are."""
+        board = self._boards[name]
+        if look_again:
+            pids = [pid for pid in _pids() if board.marks <= _environment(pid)]
+        else:
+            pids = list(board.busy_ns)
+        for pid in pids:
+            if pid != os.getpid():
+                _send(pid, number)
+
+    def largest(self, name: str, mark: bytes) -> Victim | None:
+        """The process with the most memory among those with `mark` in their environment."""
+        victims = (
+            _victim(pid)
+            for pid in self._boards[name].busy_ns
+            if any(entry.startswith(mark) for entry in _environment(pid))
+        )
+        return max(filter(None, victims), key=lambda one: one.resident_kb, default=None)
 
     def _make_way(self, pid: int) -> None:
         """Let a process that keeps a core busy step back, once; not one that just begins."""
@@ -192,8 +221,20 @@ def _step_back(pid: int) -> None:
             Path(f"/proc/{pid}/autogroup").write_text(f"{_NICENESS}\n", encoding="ascii")
 
 
+def _victim(pid: int) -> Victim | None:
+    fields = _stat_fields(pid)
+    if not fields or fields[0] in "ZX":
+        return None
+    with contextlib.suppress(OSError):
+        name = Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").strip()
+        return Victim(pid, name, int(fields[21]) * os.sysconf("SC_PAGE_SIZE") // 1024)
+    return None
+
+
 def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
+    _send(pid, signal.SIGKILL)
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)

@@ -128,6 +128,16 @@ echo "[    0.000000] Booting Linux on a simulated board"
 cat "$FARM_ROOT/run/farm-sim/kernel.log" 2> /dev/null || true
 """
 
+_DATE = """\
+#!/bin/sh
+# date of a simulated board, whose clock may have jumped.
+offset=$(cat "$FARM_ROOT/run/farm-sim/date-offset" 2> /dev/null) || exec /usr/bin/date "$@"
+for word in "$@"; do
+    case "$word" in -d*|--date*|-r*|-s*|--set*) exec /usr/bin/date "$@" ;; esac
+done
+exec /usr/bin/date -d "@$(($(/usr/bin/date +%s) + offset))" "$@"
+"""
+
 _JOURNALCTL = """\
 #!/bin/sh
 echo "No journal files were found." >&2
@@ -172,8 +182,8 @@ def build_board_root(root: Path, board: Board, profile: BoardProfile) -> None:
     _install_commands(root, _EVERYWHERE | (_ON_JETSONS if jetson else {}))
     _script(root / "bin" / "dmesg", _DMESG)
     _script(root / "bin" / "journalctl", _JOURNALCTL)
-    if Quirk.NO_SUDO in quirks:
-        _script(root / "bin" / "sudo", _NO_SUDO)
+    _script(root / "bin" / "date", _DATE)
+    put_sudo(root, works=Quirk.NO_SUDO not in quirks)
     if jetson is None:
         _write(root, "/sys/class/thermal/thermal_zone0/type", "CPU-therm")
     else:
@@ -182,6 +192,11 @@ def build_board_root(root: Path, board: Board, profile: BoardProfile) -> None:
         _write(root, CONF_FILE, conf.read_text(encoding="utf-8").rstrip("\n"))
         for link, target in kernel_links(jetson).items():
             _link(root / link.lstrip("/"), target)
+
+
+def put_sudo(root: Path, *, works: bool) -> None:
+    """Give the board a sudo that works without a password, or one that wants one."""
+    _script(root / "bin" / "sudo", _SUDO if works else _NO_SUDO)
 
 
 def boot_files(root: Path, profile: BoardProfile, boot_id: str) -> None:
@@ -257,15 +272,16 @@ def _install_commands(root: Path, commands: dict[str, str]) -> None:
     for name, entry in commands.items():
         text = f'#!/bin/sh\nexec python3 "$FARM_ROOT{_COMMAND_FOLDER}/run.py" {entry} "$@"\n'
         _script(root / "bin" / name, text)
-    _script(root / "bin" / "sudo", _SUDO)
     _script(root / "bin" / "id", _ID)
     _script(root / "bin" / "tee", _TEE)
     _link(root / "bin" / "python3", str(Path(sys.executable).resolve()))
 
 
 def _script(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
-    path.chmod(0o755)
+    unfinished = path.with_name(path.name + ".new")  # never seen half, nor written to while run
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.chmod(0o755)
+    unfinished.replace(path)
 
 
 def _link(path: Path, target: str) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import asyncssh
 
+from farm.simulation.board_link import BoardLink
+
 _LOGIN_TIMEOUT_S = 30
 _CHUNK = 64 * 1024
 
@@ -66,6 +68,7 @@ class BoardServer:
         host_key: the board's own private key.
         client_key: the lab's public key.
         environment: all that a session's processes get; ``HOME`` is where they begin.
+        link: what its connections go through.
     """
 
     def __init__(
@@ -77,9 +80,10 @@ class BoardServer:
         host_key: asyncssh.SSHKey,
         client_key: asyncssh.SSHKey,
         environment: Mapping[str, str],
+        link: BoardLink,
     ) -> None:
-        self._host, self._port = host, port
-        self.user, self._host_key, self.client_key = user, host_key, client_key
+        self._host, self._port, self._link = host, port, link
+        self.user, self.host_key, self.client_key = user, host_key, client_key
         self._environment = dict(environment)
         self.connections: set[asyncssh.SSHServerConnection] = set()
         self._children: set[asyncio.Task[int]] = set()
@@ -92,8 +96,9 @@ class BoardServer:
         self._acceptor = await asyncssh.listen(
             self._host,
             self._port,
+            tunnel=self._link,
             server_factory=lambda: _Login(self),
-            server_host_keys=[self._host_key],
+            server_host_keys=[self.host_key],
             process_factory=self._session,
             sftp_factory=lambda channel: _HomeSftp(channel, home),
             allow_scp=True,
@@ -103,7 +108,6 @@ class BoardServer:
             compression_algs=["none"],
             agent_forwarding=False,
             config=[],
-            backlog=200,
         )
 
     async def drop(self) -> None:

@@ -19,16 +19,19 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-import asyncssh
-
 from farm.errors import ConfigError, FarmError, RunHeldError
 from farm.model.board import Board, Inventory
 from farm.model.profile import BoardProfile
 from farm.simulation.board_processes import BoardProcesses
 from farm.simulation.board_root import jetson_of
+from farm.simulation.disk_faults import FullDisk
+from farm.simulation.fault_effects import FaultEffects
+from farm.simulation.fault_schedule import FaultSchedule
+from farm.simulation.faults import why_not
+from farm.simulation.lab_keys import client_key, write_known_hosts
 from farm.simulation.loopback import check_loopback
 from farm.simulation.shelly import SimulatedShelly
-from farm.simulation.simulated_board import SimulatedBoard, load_or_make_key
+from farm.simulation.simulated_board import SimulatedBoard
 
 BOOT_S = 2.0
 """How long a simulated board is away when it reboots, in seconds."""
@@ -71,11 +74,15 @@ class SimulatedLab:
         self.root = root.resolve()
         self.boards: dict[str, SimulatedBoard] = {}
         self.meters: dict[str, SimulatedShelly] = {}
-        self._processes = BoardProcesses()
+        self.processes = BoardProcesses()
         self._lock_file: int | None = None
         self._ticking: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._switching: dict[str, asyncio.Lock] = {}
+        self._is_stopping = False
+        self.faults = FaultSchedule(
+            FaultEffects(self), partial(why_not, inventory=inventory), self.root / "faults.jsonl"
+        )
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -94,12 +101,14 @@ class SimulatedLab:
         """
         try:
             await asyncio.to_thread(self._prepare)
-            await self._processes.end(*self.boards)  # what a lab that was killed left behind
+            await self.processes.end(*self.boards)  # what a lab that was killed left behind
             await self._power_on_all()
             for meter in self.meters.values():
                 await meter.start()
             # Last, so that a lab that cannot have its addresses does not spoil another's keys.
-            await asyncio.to_thread(_write_known_hosts, list(self.boards.values()))
+            await asyncio.to_thread(
+                write_known_hosts, [(b.board, b.host_key_line) for b in self.boards.values()]
+            )
         except BaseException:
             await self.stop()
             raise
@@ -109,6 +118,8 @@ class SimulatedLab:
 
     async def stop(self) -> None:
         """Take everything down and end every process of the boards. Can be called again."""
+        self._is_stopping = True
+        await self.faults.stop()
         tasks = [*self._background, *([self._ticking] if self._ticking else [])]
         for task in tasks:
             task.cancel()
@@ -117,7 +128,7 @@ class SimulatedLab:
         for meter in self.meters.values():
             await meter.stop()
         await asyncio.gather(*(board.go_dark() for board in self.boards.values()))
-        await self._processes.end(*self.boards)
+        await self.processes.end(*self.boards)
         await asyncio.gather(*(board.reap() for board in self.boards.values()))
         if self._lock_file is not None:
             os.close(self._lock_file)
@@ -148,6 +159,10 @@ class SimulatedLab:
             if not board.is_on:
                 await self._boot(board)
 
+    def boot_time(self) -> float:
+        """The boot-time clock of all boards, seconds."""
+        return boot_time()
+
     async def _power_on_all(self) -> None:
         """All at once; every one has ended its try before the first fault is raised."""
         tries = (board.power_on() for board in self.boards.values())
@@ -156,6 +171,8 @@ class SimulatedLab:
                 raise result
 
     async def _boot(self, board: SimulatedBoard) -> None:
+        if self._is_stopping:
+            return
         await asyncio.sleep(self._boot_s)
         if self._has_power(board):
             await board.power_on()
@@ -170,11 +187,12 @@ class SimulatedLab:
                 entry,
                 self._profiles[entry.profile],
                 self.root / "boards" / entry.name,
-                client_key=_client_key(key_file),
-                processes=self._processes,
+                client_key=client_key(key_file),
+                processes=self.processes,
                 now_s=boot_time(),
             )
             self._switching[entry.name] = asyncio.Lock()
+            FullDisk(self.boards[entry.name].root).empty()  # left by a lab that was killed
         for spec in self._specs:
             fed = [board for board in self.boards.values() if spec.name in _plugs(board.board)]
             self.meters[spec.name] = SimulatedShelly(
@@ -218,8 +236,8 @@ class SimulatedLab:
         """The lab's clock: processes, physics, and what boards ask of their lab."""
         count = 0
         while True:
-            if count % 5 == 0 or self._processes.count <= _FEW_PROCESSES:
-                self._processes.refresh(boot_time())
+            if count % 5 == 0 or self.processes.count <= _FEW_PROCESSES:
+                self.processes.refresh(boot_time())
             count += 1
             for name, board in self.boards.items():
                 with contextlib.suppress(OSError):  # a board's own commands may harm its files
@@ -259,32 +277,3 @@ def _check_board(board: Board, profiles: Mapping[str, BoardProfile]) -> None:
 def _plugs(board: Board) -> set[str]:
     """The names of what the board's power comes through."""
     return {name for name in (board.meter, board.outlet) if name is not None}
-
-
-def _client_key(file: Path) -> asyncssh.SSHKey:
-    """The public half of the key in `file`, which is made when missing. Raises ConfigError."""
-    try:
-        return load_or_make_key(file).convert_to_public()
-    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
-        msg = f"{file}: not a key that a simulated lab can use: {error}"
-        raise ConfigError(msg) from error
-
-
-def _write_known_hosts(boards: list[SimulatedBoard]) -> None:
-    """Put the boards' host keys where their entries say; other lines there are kept."""
-    by_file: dict[Path, dict[str, str]] = {}
-    for board in boards:
-        entry = board.board
-        if entry.known_hosts is not None:
-            host = entry.host if entry.port == 22 else f"[{entry.host}]:{entry.port}"  # noqa: PLR2004
-            by_file.setdefault(entry.known_hosts, {})[host] = " ".join(
-                board.host_key_line.split()[:2]
-            )
-    for file, keys in by_file.items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-        kept = [line for line in lines if line.split(" ", 1)[0] not in keys]
-        text = "\n".join([*kept, *(f"{host} {key}" for host, key in keys.items())])
-        unfinished = file.with_name(file.name + ".new")
-        unfinished.write_text(text + "\n", encoding="utf-8")
-        unfinished.replace(file)

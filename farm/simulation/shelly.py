@@ -20,6 +20,7 @@ from farm.errors import ConfigError, FarmError
 from farm.model.board import MeterSimulation, MeterSpec
 from farm.simulation.digest_auth import DigestGuard
 from farm.simulation.loopback import check_loopback
+from farm.simulation.meter_faults import MeterFaults
 
 _MAINS_V = 230.0
 _MAINS_HZ = 50.0
@@ -75,6 +76,7 @@ class SimulatedShelly:
         password = _password(spec)
         self._guard = DigestGuard(self._device_id, password) if password else None
         self.is_on = True
+        self.faults = MeterFaults()
         self._power_w = 0.0
         self._energy_j = 0.0
         self._refreshed_s = 0.0
@@ -102,7 +104,9 @@ class SimulatedShelly:
 
     async def start(self) -> None:
         """Serve and refresh. Raises FarmError when the address is in use."""
-        app = web.Application(client_max_size=_BODY_LIMIT)
+        app = web.Application(
+            client_max_size=_BODY_LIMIT, middlewares=[self.faults.as_middleware()]
+        )
         app.router.add_get("/shelly", self._shelly)
         app.router.add_get("/rpc/{method}", self._get)
         app.router.add_post("/rpc", self._post)
@@ -138,7 +142,7 @@ class SimulatedShelly:
             board.step(now_s)
         drawn_j = self._drawn_j()
         seconds = now_s - self._refreshed_s
-        if seconds <= 0:
+        if seconds <= 0 or self.faults.frozen:
             return
         mean_w = (drawn_j - self._energy_j) / seconds
         noise_w = self._random.gauss(0.0, self._settings.noise_w) if mean_w > 0 else 0.0
@@ -165,7 +169,8 @@ class SimulatedShelly:
     def status(self) -> Json:
         """``Switch.GetStatus`` as of the last refresh."""
         digits = max(0, -_decimal_exponent(self._resolution_w))
-        power_w = round(round(self._power_w / self._resolution_w) * self._resolution_w, digits)
+        shown_w = 0.0 if self.faults.zero else self._power_w
+        power_w = round(round(shown_w / self._resolution_w) * self._resolution_w, digits)
         return {
             "id": 0,
             "source": "init",

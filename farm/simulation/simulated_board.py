@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import uuid
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -29,29 +28,22 @@ from farm.simulation.board_commands.nvpmodel_conf import (
     load_mode_table,
     stored_mode_id,
 )
-from farm.simulation.board_processes import BoardProcesses, board_marks, is_alive
-from farm.simulation.board_root import LOAD_FILE, boot_files, build_board_root, jetson_of
+from farm.simulation.board_link import BoardLink
+from farm.simulation.board_processes import BoardProcesses, board_marks
+from farm.simulation.board_root import LOAD_FILE, boot_files, build_board_root, jetson_of, put_sudo
 from farm.simulation.board_server import BoardServer
+from farm.simulation.lab_keys import load_or_make_key
 from farm.simulation.physics import Load, Plant, wanted_w
+from farm.simulation.replay import ReplayFile
 from farm.simulation.sensors import THERMAL_FILE, sensor_values
 
 _HOST_KEY_FILE = "/etc/ssh/ssh_host_ed25519_key"
-_LOAD_LIMIT = 4096
 _HOT_CORES = 0.9  # so busy, a board with the quirk throttles
 _SHOWN_S = 0.5  # how often the board's own files tell temperature and power
 
 Request = Literal["reboot", "power_cut"]
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Replay:
-    """What a replaying payload asks for: these watts from `since_s` while `pid` is alive."""
-
-    watts: float
-    pid: int
-    since_s: float
 
 
 class SimulatedBoard:
@@ -85,16 +77,19 @@ class SimulatedBoard:
         self._boot_id = ""
         processes.watch(board.name, root)
         host_key_file = self._files.path(_HOST_KEY_FILE)
+        settings = board.simulation
+        self.link = BoardLink(settings.seed if settings else 1)
+        self._host_key = load_or_make_key(host_key_file)
         self._server = BoardServer(
             board.host,
             board.port,
             user=board.user,
-            host_key=load_or_make_key(host_key_file),
+            host_key=self._host_key,
             client_key=client_key,
             environment=self._environment(),
+            link=self.link,
         )
         self.host_key_line = host_key_file.with_name(host_key_file.name + ".pub").read_text()
-        settings = board.simulation
         self._plant = Plant(
             self._model,
             ambient_c=settings.ambient_c if settings else 25.0,
@@ -102,14 +97,30 @@ class SimulatedBoard:
             now_s=now_s,
         )
         quirks = settings.quirks if settings else ()
-        self._has_cooling = Quirk.THROTTLES in quirks
-        if self._has_cooling:
-            self._lay_out_cooling()
+        self._throttles_busy = Quirk.THROTTLES in quirks
+        self._throttled = 0
+        self._has_sudo, self._sudo_gone = Quirk.NO_SUDO not in quirks, 0
+        self._lay_out_cooling()
         self.is_on = False
         self._shown_s = 0.0
         self._sensors_seen: dict[str, str] = {}
         self._mode_seen: tuple[int, str] = (0, "")
-        self._replay_seen: tuple[int, _Replay | None] = (0, None)
+        self._replays = ReplayFile(self._files.path(LOAD_FILE))
+
+    @property
+    def root(self) -> Path:
+        """Its root folder."""
+        return self._root
+
+    @property
+    def files(self) -> BoardFiles:
+        """Its files by their paths on the board."""
+        return self._files
+
+    @property
+    def boot_id(self) -> str:
+        """Of the boot that runs, or of the last one."""
+        return self._boot_id
 
     @property
     def energy_j(self) -> float:
@@ -162,6 +173,27 @@ class SimulatedBoard:
         """The last half: wait for the sessions' processes, which have been ended."""
         await self._server.reap()
 
+    async def show_host_key(self, key: asyncssh.SSHKey | None) -> None:
+        """Cut all connections and answer with another host key, or its own. Raises OSError."""
+        self._server.host_key = key or self._host_key
+        if self.is_on:
+            await self._server.drop()
+            await self._server.listen()
+
+    def throttle(self, *, is_on: bool) -> None:
+        """Begin or end to be too hot, whatever it does; calls are counted. Raises OSError."""
+        self._throttled += 1 if is_on else -1
+        self._files.write(COOLING + "cur_state", "3" if self._throttled else "0")
+
+    def let_sudo(self, *, works: bool) -> None:
+        """Take its sudo's rights away, or give them back; calls are counted. Raises OSError."""
+        self._sudo_gone += -1 if works else 1
+        put_sudo(self._root, works=self._has_sudo and not self._sudo_gone)
+
+    def say(self, what: str) -> None:
+        """A line in the lab's log."""
+        _log.info("%s: %s", self.board.name, what)
+
     def take_request(self) -> Request | None:
         """What the board's own ``reboot`` or ``poweroff`` has asked for, once."""
         path = self._files.path(REQUEST_FILE)
@@ -179,7 +211,7 @@ class SimulatedBoard:
         mode = self._power_mode()
         busy = min(self._processes.busy_cores(self.board.name), float(self._profile.cores))
         rest_w = wanted_w(self._model, mode, Load(busy_cores=busy))
-        replay = self._replay()
+        replay = self._replays.running()
         if replay is None:
             self._plant.advance(now_s, rest_w)
         else:
@@ -195,7 +227,7 @@ class SimulatedBoard:
             round(self.power_w, 2), round(self.temperature_c, 2), round(busy_cores, 2), is_loaded
         )
         self._files.write(STATE_FILE, json.dumps(state._asdict()))
-        if self._has_cooling:
+        if self._throttles_busy and not self._throttled:
             self._files.write(COOLING + "cur_state", "3" if self._is_hot(state) else "0")
         if self._jetson is None:
             self._files.write(THERMAL_FILE, str(round(self.temperature_c * 2) * 500))
@@ -230,19 +262,6 @@ class SimulatedBoard:
                 self._mode_seen = (changed, mode.name if mode else "")
         return self._mode_seen[1]
 
-    def _replay(self) -> _Replay | None:
-        """The replay that runs now; the file is read again only when it has changed."""
-        path = self._files.path(LOAD_FILE)
-        try:
-            changed = path.stat().st_mtime_ns
-            if changed != self._replay_seen[0]:
-                with path.open("rb") as file:
-                    self._replay_seen = (changed, _parse_replay(file.read(_LOAD_LIMIT)))
-        except OSError:
-            return None
-        replay = self._replay_seen[1]
-        return replay if replay is not None and is_alive(replay.pid) else None
-
     def _environment(self) -> dict[str, str]:
         """All that a process on the board gets: nothing of the lab's own environment."""
         root = str(self._root)
@@ -256,26 +275,3 @@ class SimulatedBoard:
             "LANG": "C.UTF-8",
             **board_marks(self.board.name, self._root),
         }
-
-
-def load_or_make_key(path: Path) -> asyncssh.SSHKey:
-    """The private key in `path`, made there (ed25519, for the owner only) if there is none."""
-    if path.exists():
-        return asyncssh.read_private_key(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    key = asyncssh.generate_private_key("ssh-ed25519")
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(key.export_private_key())
-    key.write_public_key(path.with_name(path.name + ".pub"))
-    return key
-
-
-def _parse_replay(data: bytes) -> _Replay | None:
-    """What the file asks for; None when it is not a sensible request."""
-    try:
-        found = json.loads(data)
-        replay = _Replay(float(found["watts"]), int(found["pid"]), float(found.get("since_s", 0)))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
-    return replay if 0 <= replay.watts < 10_000 else None  # noqa: PLR2004 -- also no NaN
