@@ -27,7 +27,12 @@ FarmError                          exit 1
 └ AnalysisError                    data that does not support the question asked
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+Culprit = Literal["link", "agent", "meter", "trial", "people"]
+"""Who or what has to be helped, by which `farm.execution.recovery` picks its steps: the ``link``
+to the board or the whole board, the ``agent`` on a board that answers, its ``meter``; the
+``trial`` (its mode, its payload: no help for the board), or ``people`` (keys, a foreign lease)."""
 
 
 class FarmError(Exception):
@@ -90,6 +95,8 @@ class BoardError(FarmError):
         remedy: what the user can do next.
     """
 
+    culprit: ClassVar[Culprit] = "people"
+
     def __init__(self, step: str, seen: str, *, board: str = "", remedy: str = "") -> None:
         self.step, self.seen, self.board, self.remedy = step, seen, board, remedy
         super().__init__(step, seen)
@@ -113,18 +120,21 @@ class ConnectError(TransportError):
     """Refused, unreachable, or no SSH answer in time."""
 
     retryable: ClassVar[bool] = True
+    culprit: ClassVar[Culprit] = "link"
 
 
 class LinkLostError(TransportError):
     """The connection died under an operation; whether it took effect is unknown."""
 
     retryable: ClassVar[bool] = True
+    culprit: ClassVar[Culprit] = "link"
 
 
 class CommandTimeoutError(TransportError):
     """The operation did not finish in its time limit; the link may be alive."""
 
     retryable: ClassVar[bool] = True
+    culprit: ClassVar[Culprit] = "link"
 
 
 class AuthError(TransportError):
@@ -138,25 +148,33 @@ class HostKeyError(TransportError):
 class AgentError(BoardError):
     """The board-side agent cannot be started, or it refused a request."""
 
+    culprit: ClassVar[Culprit] = "agent"
+
 
 class LeaseHeldError(AgentError):
     """Another run holds the board."""
+
+    culprit: ClassVar[Culprit] = "people"
 
 
 class BoardRestoringError(LeaseHeldError):
     """The board puts itself back right now, after its host vanished: free in a moment."""
 
     retryable: ClassVar[bool] = True
+    culprit: ClassVar[Culprit] = "people"
 
 
 class TransferError(BoardError):
     """What arrived is not what was sent, or there was no room for it."""
 
     retryable: ClassVar[bool] = True
+    culprit: ClassVar[Culprit] = "agent"
 
 
 class PowerModeError(BoardError):
     """A power mode was set, but something else was read back."""
+
+    culprit: ClassVar[Culprit] = "trial"
 
 
 class UnsupportedPowerModeError(PowerModeError):
@@ -182,10 +200,13 @@ class MeterError(BoardError):
     """The meter gives no usable readings."""
 
     retryable: ClassVar[bool] = True
+    culprit: ClassVar[Culprit] = "meter"
 
 
 class PayloadError(BoardError):
     """The payload ran and said no, or its output does not parse."""
+
+    culprit: ClassVar[Culprit] = "trial"
 
 
 class NotifyError(FarmError):

@@ -8,6 +8,7 @@ from farm.execution.sampling import MeterFeed
 from farm.execution.telemetry import TelemetryFeed
 from farm.interfaces.agent import BoardAgent, BoardCommands
 from farm.interfaces.clock import Clock
+from farm.interfaces.outlet import Outlet
 from farm.interfaces.power_controller import PowerController
 from farm.interfaces.sinks import Journal, Progress, RunEvent, TraceSink
 from farm.interfaces.transport import Transport
@@ -21,7 +22,12 @@ from farm.model.trace import PowerTrace
 
 @dataclass(frozen=True, slots=True)
 class BoardEquipment:
-    """One board and how to open what belongs to it."""
+    """One board and how to open what belongs to it.
+
+    `probe` raises ConnectError while the board does not answer; it costs little and holds no
+    place among the connections that are being opened. `outlet_shared` names the other boards
+    that lose their power with this one's outlet.
+    """
 
     board: Board
     profile: BoardProfile
@@ -30,6 +36,9 @@ class BoardEquipment:
     controller: Callable[[BoardCommands], PowerController]
     feed: MeterFeed | None
     telemetry: TelemetryFeed | None = None
+    probe: Callable[[], Awaitable[None]] | None = None
+    outlet: Outlet | None = None
+    outlet_shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ class Judged:
         return is_suspect and any(one.code in DISTURBANCES for one in self.verdict.reasons)
 
     def record(
-        self, evidence: Evidence, services: RunServices, fingerprint: BoardFingerprint
+        self, evidence: Evidence, services: RunServices, fingerprint: BoardFingerprint | None
     ) -> AttemptRecord:
         """The attempt's record, as it is stored."""
         ended = evidence.status.exit if evidence.status is not None else None
@@ -201,6 +201,15 @@ def cancelled(fingerprint: BoardFingerprint, equipment: BoardEquipment) -> Judge
         _no_result(Outcome.CANCELLED, reason),
         source_of(fingerprint, equipment),
     )
+
+
+def lost(reason: str, fingerprint: BoardFingerprint | None, equipment: BoardEquipment) -> Judged:
+    """An attempt whose board was lost and will not be asked any more."""
+    is_simulated = equipment.board.simulation is not None  # a killed host may never have met it
+    source = Source.SIMULATED if is_simulated else Source.MEASURED
+    if fingerprint is not None:
+        source = source_of(fingerprint, equipment)
+    return Judged(Outcome.LOST, reason, _no_result(Outcome.LOST, reason), source)
 
 
 def source_of(fingerprint: BoardFingerprint, equipment: BoardEquipment) -> Source:

@@ -119,6 +119,14 @@ class Rebooter:
         )
         return found
 
+    async def come_back(self, before: str) -> None:
+        """Wait for a boot that somebody else began, with its services, and long enough to lock.
+
+        Raises as `reboot_into` does.
+        """
+        await self._wait_for_boot(before)
+        await self._settle("locked")
+
     def _permitted(self, needed: RebootNeededError, *, is_last: bool) -> RebootingController:
         """The controller that can do it. Raises PowerModeError where it must not be done."""
         limits, controller = self._services.limits, self._session.controller

@@ -5,7 +5,9 @@ import contextlib
 from datetime import datetime, timedelta
 
 from farm.errors import (
+    AgentError,
     BoardError,
+    CommandTimeoutError,
     FarmError,
     LinkLostError,
     RebootNeededError,
@@ -17,11 +19,13 @@ from farm.execution.reboot import AROUND_LIMIT_S, Rebooter
 from farm.interfaces.agent import BoardAgent
 from farm.interfaces.power_controller import FanController, PowerController
 from farm.interfaces.transport import Transport
+from farm.model.attempt import BoardFingerprint
 from farm.model.power_mode import AppliedPowerMode, ClockPolicy, PowerModeState
 
 RENEWALS = 5
 """So often a lease is renewed before it would end."""
 CLOSE_LIMIT_S = 30.0
+REBOOT_COMMANDS = (("reboot",), ("systemctl", "reboot"))
 
 
 class BoardSession:
@@ -35,6 +39,8 @@ class BoardSession:
         self.board = equipment.board
         self.applied: AppliedPowerMode | None = None
         self.boot_id = ""
+        self.fingerprint: BoardFingerprint | None = None
+        self._was_tried = False
         self._services = services
         self._transport: Transport | None = None
         self._agent: BoardAgent | None = None
@@ -66,13 +72,18 @@ class BoardSession:
     async def open(self) -> None:
         """Connect, start the agent, take the lease, learn the original state.
 
-        Raises what the transport, the agent and the power controller raise.
+        Raises what the transport, the agent and the power controller raise; a board that has
+        been tried before is probed first, so that a dead one costs the others nothing.
         """
-        await self._drop_link()
+        await self.drop_link()
+        if self._was_tried and self.equipment.probe is not None:
+            await self.equipment.probe()
+        self._was_tried = True
         self._transport = self.equipment.transport()
         with self._rebooter.told_if_away():
             await self._transport.connect()
         self._agent = await self.equipment.agent(self._transport)
+        self.fingerprint = self._agent.fingerprint
         await self._take_lease()
         if self._agent.fingerprint.boot_id != self.boot_id:
             self.applied = None  # a reboot loses clocks, and on some images the mode
@@ -83,6 +94,26 @@ class BoardSession:
             self._renewal = asyncio.create_task(
                 self._renew_lease(), name=f"lease {self.board.name}"
             )
+
+    async def ask_reboot(self) -> None:
+        """Tell the board to reboot. Raises AgentError when it says no, and link faults."""
+        said = ""
+        for argv in REBOOT_COMMANDS:
+            try:
+                result = await self.agent.run(argv, timeout_s=20.0, needs_root=True)
+            except (LinkLostError, CommandTimeoutError):
+                return  # it may be going down: the new boot id will tell
+            if result.exit_status == 0:
+                return
+            said = (result.error_text or result.text).strip()[-300:]
+        raise AgentError("reboot", said or "it says no", board=self.board.name)
+
+    async def come_back(self, before: str) -> None:
+        """Wait for another boot id than `before`, and for the boot's services.
+
+        Raises ConnectError when the board stays away, PowerModeError when it did not reboot.
+        """
+        await self._rebooter.come_back(before)
 
     async def _know_original(self) -> None:
         """How the board is to be put back, by us or by itself: known before it is changed."""
@@ -162,7 +193,7 @@ class BoardSession:
                     board=self.board.name,
                     text=f"{self.board.name} was not put back to {self._original.name}: {error}",
                 )
-        await self._drop_link()
+        await self.drop_link()
 
     async def _give_back(self, limit: asyncio.Timeout) -> None:
         if self._original is None and self._agent is None:
@@ -209,7 +240,8 @@ class BoardSession:
         length = timedelta(seconds=self._services.limits.lease_s)
         return self._leased is None or self._services.clock.now() - self._leased > length
 
-    async def _drop_link(self) -> None:
+    async def drop_link(self) -> None:
+        """Close agent and link; bounded, never raises."""
         agent, transport = self._agent, self._transport
         self._agent = self._transport = self._controller = None
         if agent is not None:

@@ -11,7 +11,14 @@ from farm.execution.commit import Committer
 from farm.execution.equipment import RunServices
 from farm.execution.gathering import Gatherer
 from farm.execution.idle import IdleBaselines
-from farm.execution.judgement import Evidence, Judged, cancelled, judge_attempt, read_events
+from farm.execution.judgement import (
+    Evidence,
+    Judged,
+    cancelled,
+    judge_attempt,
+    lost,
+    read_events,
+)
 from farm.execution.kernel_log import ask_kernel, explained
 from farm.execution.preparing import Preparer
 from farm.execution.retry import state_after
@@ -36,6 +43,8 @@ class Ticket:
     """A trial on its way through its attempts; `begun` is the attempt that is open now.
 
     `disturbed` counts attempts in a row that were so; `has_answer`: one of them is a result.
+    `moved_from` is the board that it was planned for, where another one runs it;
+    `is_second_chance`: it failed on a board that fails everything, and is not put back again.
     """
 
     trial: Trial
@@ -45,6 +54,9 @@ class Ticket:
     previous_reason: str = ""
     disturbed: int = 0
     has_answer: bool = False
+    outcome: Outcome | None = None
+    moved_from: str = ""
+    is_second_chance: bool = False
 
 
 class TrialRunner:
@@ -252,6 +264,8 @@ class TrialRunner:
             self._session.applied = None  # what was proven before may not hold any more
         agent = self._session.agent
         record = explained(judged.record(evidence, self._services, agent.fingerprint), kernel)
+        if ticket.moved_from:
+            record = record.model_copy(update={"moved_from": ticket.moved_from})
         board_id = self._board_id(record.attempt_id)
         self._committer.submit(
             record,
@@ -261,7 +275,36 @@ class TrialRunner:
             self._saving(evidence),
         )
         ticket.begun, ticket.evidence, ticket.previous_reason = None, None, judged.reason
+        ticket.outcome = judged.outcome
         return state
+
+    async def abandon(self, ticket: Ticket, reason: str) -> str:
+        """Close the open attempt of a board that is lost, so that its trial may go elsewhere.
+
+        Returns the attempt's name on that board, which may still be at work on it. Raises
+        StoreError.
+        """
+        begun = ticket.begun
+        if begun is None:
+            return ""
+        if ticket.evidence is None:
+            ticket.evidence = await self._open_evidence(ticket.trial, begun)
+        self._close_sink(ticket.evidence)
+        judged = lost(reason, self._session.fingerprint, self._session.equipment)
+        record = judged.record(ticket.evidence, self._services, self._session.fingerprint)
+        await self._services.journal.finish_attempt(record, TrialState.PENDING, None)
+        self._services.show(
+            "trial_end",
+            board=record.board,
+            trial_id=record.trial_id,
+            attempt_id=record.attempt_id,
+            text=reason,
+            state=TrialState.PENDING.value,
+            outcome=record.outcome.value,
+            verdict=record.verdict.status.value,
+        )
+        ticket.begun = ticket.evidence = None
+        return self._board_id(begun.attempt_id)
 
     def _saving(self, evidence: Evidence) -> Callable[[], None] | None:
         """What writes the attempt's telemetry; None where nothing was told while it ran."""

@@ -75,6 +75,14 @@ class Journal(Protocol):
     async def open_attempts(self) -> Sequence[OpenAttempt]:
         """Attempts that are running by the store."""
 
+    @abstractmethod
+    async def move_trial(self, trial_id: str, board: str, reason: str) -> None:
+        """A pending trial goes to another board of the plan, durably."""
+
+    @abstractmethod
+    async def events_of(self, kinds: Sequence[str]) -> Sequence[RunEvent]:
+        """What was recorded of these kinds in this run, by earlier hosts too, oldest first."""
+
 
 class TraceSink(Protocol):
     """Where samples go while an attempt runs, so that a killed host loses none."""

@@ -67,7 +67,10 @@ class StepTime(Record):
 
 
 class AttemptRecord(Record):
-    """One finished attempt. Times are UTC; `number` counts a trial's attempts from 1."""
+    """One finished attempt. Times are UTC; `number` counts a trial's attempts from 1.
+
+    `moved_from`: the board that was planned and lost, where a twin took its place.
+    """
 
     attempt_id: str
     trial_id: str
@@ -97,6 +100,7 @@ class AttemptRecord(Record):
     notes: tuple[str, ...] = ()
     kernel: KernelReport | None = None
     tool_version: str = ""
+    moved_from: str = ""
 
 
 def attempt_id(trial_id: str, number: int) -> str:

@@ -62,6 +62,28 @@ class MeasureRules(Record):
     telemetry: TelemetryRule | Literal["off"] = TelemetryRule()
 
 
+class RecoveryLimits(Record):
+    """How far a run goes for a board that does not answer, or answers with faults.
+
+    A board is rebooted only where `Limits.reboot` allows it, and power-cycled only where the
+    inventory gives it an outlet of its own; counts are per run and go on when it is resumed.
+    `off_s`: so long the power stays away; 10 s empty the capacitors of common supplies.
+    `rest_s`: so long a quarantined board rests before it is tried, twice as long each time it
+    is still away, `longest_rest_s` at most; `last_chance_s`: so long it is tried when all others
+    are done. `lab_wait_s`: so long a fault of the whole lab is waited out.
+    """
+
+    reboots_per_board: int = Field(default=2, ge=0)
+    power_cycles_per_board: int = Field(default=2, ge=0)
+    power_cycles_per_night: int = Field(default=10, ge=0)
+    quarantines_per_board: int = Field(default=5, ge=1)
+    off_s: float = Field(default=10.0, gt=0, le=600)
+    rest_s: float = Field(default=600.0, gt=0)
+    longest_rest_s: float = Field(default=3600.0, gt=0)
+    last_chance_s: float = Field(default=60.0, ge=0)
+    lab_wait_s: float = Field(default=3600.0, ge=0)
+
+
 class Limits(Record):
     """Bounds: `time_s` an attempt may take, `retries` of a trial after its first attempt.
 
@@ -84,6 +106,7 @@ class Limits(Record):
     max_reboots: int = Field(default=20, ge=1)
     reboot_s: float = Field(default=300.0, gt=0, le=3600)
     lease_s: float = Field(default=900.0, ge=1, le=24 * 3600)
+    recovery: RecoveryLimits = RecoveryLimits()
 
 
 class Sweep(Record):

@@ -6,12 +6,14 @@ from dataclasses import replace
 from farm.config.secrets import resolve_secret
 from farm.drivers.agent import open_agent
 from farm.drivers.registry import (
+    TRANSPORTS,
     meter_class,
     power_controller_class,
     telemetry_class,
     transport_class,
 )
 from farm.drivers.transports.ssh_context import SshContext
+from farm.drivers.transports.ssh_probe import probe_ssh
 from farm.errors import ConfigError
 from farm.execution.equipment import BoardEquipment
 from farm.execution.sampling import MeterFeed
@@ -25,6 +27,7 @@ from farm.model.plan import Plan
 from farm.model.profile import BoardProfile
 from farm.model.sweep import MeasureRules
 from farm.pipeline.lab import Lab
+from farm.pipeline.outlets import open_outlet, sharers
 from farm.store.telemetry_traces import write_telemetry
 
 
@@ -52,7 +55,12 @@ def equip(lab: Lab, plan: Plan, clock: Clock) -> dict[str, BoardEquipment]:
             feed = feeds[board.meter]
         made = _equip_board(board, lab.profiles, context, feed)
         told = _telemetry(board, made.profile, plan.sweep.measure)
-        equipment[board.name] = replace(made, telemetry=told)
+        equipment[board.name] = replace(
+            made,
+            telemetry=told,
+            outlet=open_outlet(lab, board),
+            outlet_shared=sharers(lab.inventory, board),
+        )
     return equipment
 
 
@@ -74,7 +82,19 @@ def _equip_board(
     def controller(commands: BoardCommands) -> PowerController:
         return controller_type(commands, profile)
 
-    return BoardEquipment(board, profile, transport, agent, controller, feed)
+    async def probe() -> None:
+        await probe_ssh(board)
+
+    speaks_ssh = board.transport in TRANSPORTS  # one of somebody else may speak anything
+    return BoardEquipment(
+        board,
+        profile,
+        transport,
+        agent,
+        controller,
+        feed,
+        probe=probe if speaks_ssh else None,
+    )
 
 
 def _feed(lab: Lab, spec: MeterSpec, clock: Clock) -> MeterFeed:

@@ -14,7 +14,7 @@ from farm.errors import StoreError
 from farm.interfaces.sinks import Journal, OpenAttempt, RunEvent
 from farm.model.attempt import AttemptRecord, TrialState
 from farm.model.trace import PowerTrace
-from farm.store import attempts
+from farm.store import attempts, moves
 from farm.store.documents import document
 from farm.store.engine import Database
 from farm.store.failures import file_errors
@@ -101,6 +101,19 @@ class StoreJournal(Journal):
         """Attempts that are running by the store."""
         return await self._in_thread(self._read_open)
 
+    async def move_trial(self, trial_id: str, board: str, reason: str) -> None:
+        """A pending trial goes to another board of the plan; a resumed run finds it there."""
+
+        def job(connection: Connection) -> None:
+            moves.move_trial(connection, self._run_key, trial_id, board, reason)
+
+        await self._writer.write(job)
+
+    async def events_of(self, kinds: Sequence[str]) -> Sequence[RunEvent]:
+        """What was recorded of these kinds in this run, oldest first."""
+        await self.flush()
+        return await self._in_thread(lambda: self._read_events(tuple(kinds)))
+
     async def close(self) -> None:
         """Write the last events. Raises StoreError if that fails; closing twice is no error."""
         try:
@@ -110,6 +123,10 @@ class StoreJournal(Journal):
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._files, work)
+
+    def _read_events(self, kinds: tuple[str, ...]) -> Sequence[RunEvent]:
+        with self._database.reading() as connection:
+            return attempts.read_events(connection, self._run_key, kinds=kinds)
 
     def _read_open(self) -> Sequence[OpenAttempt]:
         with self._database.reading() as connection:

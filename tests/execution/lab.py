@@ -40,6 +40,7 @@ class MemoryJournal(Journal):
         self.traces: list[PowerTrace | None] = []
         self.events: list[RunEvent] = []
         self.reasons: dict[str, str] = {}
+        self.moved: dict[str, str] = {}
 
     async def begin_attempt(
         self, attempt_id: str, trial_id: str, board: str, number: int, started: datetime
@@ -69,6 +70,14 @@ class MemoryJournal(Journal):
 
     async def open_attempts(self) -> Sequence[OpenAttempt]:
         return list(self.open.values())
+
+    async def move_trial(self, trial_id: str, board: str, reason: str) -> None:
+        self.states[trial_id] = TrialState.PENDING
+        self.reasons[trial_id] = reason
+        self.moved[trial_id] = board
+
+    async def events_of(self, kinds: Sequence[str]) -> Sequence[RunEvent]:
+        return [event for event in self.events if event.kind in kinds]
 
     def kinds(self, board: str = "") -> list[str]:
         return [event.kind for event in self.events if board in ("", event.board)]
