@@ -1,9 +1,6 @@
-"""How long a plan takes, in seconds, and when each trial is due.
+"""How long a plan takes, in seconds, and when each trial is due."""
 
-The constants are rough: they say "an hour or a night", not "02:13".
-"""
-
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple
@@ -11,19 +8,7 @@ from typing import NamedTuple
 from farm.model.plan import Lane, Plan, Trial
 from farm.model.sweep import Sweep
 from farm.planning.order import CURRENT
-
-TRIAL_OVERHEAD_S = 2.0
-"""Clock maps, start, collecting, committing. Measured on simulated boards: 1.7 s, and 2.4 s
-where thirteen share two cores."""
-
-MODE_CHANGE_S = 3.0
-"""Unlock clocks, set, read back, lock. Measured on simulated boards: 1.5 to 5 s."""
-
-REBOOT_S = 120.0
-"""Until SSH answers again: Jetsons take one to three minutes. Assumed: the middle."""
-
-SIMULATED_REBOOT_S = 10.0
-"""The same for a simulated board. Measured: 6 to 12 s."""
+from farm.planning.pace import TRIAL_OVERHEAD_S, Pace, measured
 
 
 class Slot(NamedTuple):
@@ -41,13 +26,12 @@ class Slot(NamedTuple):
 
 
 def trial_s(sweep: Sweep) -> float:
-    """Seconds of one trial by itself: pause, warm-up, window, overhead."""
-    measure = sweep.measure
-    return measure.settle.pause_s + measure.warmup_s + measure.window_s + TRIAL_OVERHEAD_S
+    """Seconds of one trial by itself where no history counts: pause, warm-up, window, overhead."""
+    return measured(sweep) + TRIAL_OVERHEAD_S
 
 
 def slot_lengths(
-    trials: Sequence[Trial], sweep: Sweep, *, has_meter: bool, reboots: int, is_simulated: bool
+    trials: Sequence[Trial], pace: Pace, *, has_meter: bool, reboots: int
 ) -> Iterator[float]:
     """Seconds of each trial's slot, in order.
 
@@ -56,37 +40,40 @@ def slot_lengths(
     Reboots are spread evenly over all changes of mode: a plan keeps their number, and the sum
     is what counts.
     """
-    idle_s = sweep.measure.idle_s if has_meter and sweep.measure.power != "off" else 0.0
+    if not trials:
+        return
+    measure = pace.sweep.measure
+    idle_s = measure.idle_s if has_meter and measure.power != "off" else 0.0
+    board, profile = trials[0].board, trials[0].cell.profile
     modes = [trial.cell.power_mode.lower() for trial in trials]
     changes = sum(one != two for one, two in pairwise([CURRENT, *modes, CURRENT]))
-    reboot_s = SIMULATED_REBOOT_S if is_simulated else REBOOT_S
-    change_s = MODE_CHANGE_S + (reboot_s * reboots / changes if changes else 0.0)
-    alone_s = trial_s(sweep)
+    reboots_s = pace.reboot(board, profile).mid_s * reboots
+    change_s = pace.change(board, profile).mid_s + (reboots_s / changes if changes else 0.0)
     last = {mode: at for at, mode in enumerate(modes)}
     seen: set[str] = set()
     previous = CURRENT
     for at, mode in enumerate(modes):
         is_end = at == len(modes) - 1 and mode != CURRENT
-        length = alone_s + change_s * ((mode != previous) + is_end)
+        length = pace.trial(trials[at].cell, board).mid_s
+        length += change_s * ((mode != previous) + is_end)
         length += idle_s * ((mode not in seen) + (last[mode] == at))
         seen.add(mode)
         previous = mode
         yield length
 
 
-def schedule(plan: Plan, simulated: Collection[str] = ()) -> Iterator[Slot]:
+def schedule(plan: Plan, pace: Pace | None = None) -> Iterator[Slot]:
     """When each trial is due, without faults. The latest end is `plan.estimate_s`.
 
-    `simulated` are the names of boards that are simulated: those boot quickly.
+    `pace` is the one that the plan was made with; one without history by default.
 
     Lanes run at once. Those that share a meter take turns, the one that is ready first goes
     first: their slots never overlap, since a board that boots or idles draws from the meter
     too. Slots come meter by meter, in order of time.
     """
-    for lanes in _sharing(plan):
-        lengths = [
-            _lane_lengths(lane, plan.sweep, is_simulated=lane.board in simulated) for lane in lanes
-        ]
+    pace = pace or Pace(plan.sweep)
+    for lanes in sharing(plan.lanes, plan.sweep):
+        lengths = [lane_lengths(lane, pace) for lane in lanes]
         at = [0] * len(lanes)
         ready = [(0.0, number) for number in range(len(lanes)) if lanes[number].trials]
         heapify(ready)
@@ -102,22 +89,17 @@ def schedule(plan: Plan, simulated: Collection[str] = ()) -> Iterator[Slot]:
                 heappush(ready, (free_s, number))
 
 
-def _lane_lengths(lane: Lane, sweep: Sweep, *, is_simulated: bool) -> Iterator[float]:
-    return slot_lengths(
-        lane.trials,
-        sweep,
-        has_meter=lane.meter is not None,
-        reboots=lane.reboots,
-        is_simulated=is_simulated,
-    )
+def lane_lengths(lane: Lane, pace: Pace) -> Iterator[float]:
+    """Seconds of each slot of a lane, in order."""
+    return slot_lengths(lane.trials, pace, has_meter=lane.meter is not None, reboots=lane.reboots)
 
 
-def _sharing(plan: Plan) -> list[list[Lane]]:
-    """Lanes that must take turns, together; the others each alone."""
+def sharing(lanes: Sequence[Lane], sweep: Sweep) -> list[list[Lane]]:
+    """Lanes that must take turns at a meter, together; the others each alone."""
     by_meter: dict[str, list[Lane]] = {}
     alone: list[list[Lane]] = []
-    for lane in plan.lanes:
-        if lane.meter is None or plan.sweep.measure.power == "off":
+    for lane in lanes:
+        if lane.meter is None or sweep.measure.power == "off":
             alone.append([lane])
         else:
             by_meter.setdefault(lane.meter, []).append(lane)

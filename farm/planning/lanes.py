@@ -9,6 +9,7 @@ from farm.model.sweep import Sweep
 from farm.planning.estimate import slot_lengths, trial_s
 from farm.planning.expand import PlannedCell
 from farm.planning.order import count_changes, order_modes, order_trials
+from farm.planning.pace import Pace
 
 
 def place_cells(
@@ -40,29 +41,23 @@ def place_cells(
 def make_lanes(
     placed: Mapping[str, Sequence[PlannedCell]],
     boards: Sequence[Board],
-    sweep: Sweep,
+    pace: Pace,
     profiles: Mapping[str, BoardProfile],
 ) -> tuple[Lane, ...]:
     """One lane for each board that has cells, in the order of `boards`."""
     return tuple(
-        _make_lane(placed[board.name], board, sweep, profiles[board.profile])
+        _make_lane(placed[board.name], board, pace, profiles[board.profile])
         for board in boards
         if placed.get(board.name)
     )
 
 
 def _make_lane(
-    cells: Sequence[PlannedCell], board: Board, sweep: Sweep, profile: BoardProfile
+    cells: Sequence[PlannedCell], board: Board, pace: Pace, profile: BoardProfile
 ) -> Lane:
-    trials = order_trials(cells, board.name, sweep, profile)
+    trials = order_trials(cells, board.name, pace.sweep, profile)
     changes, reboots = count_changes(trials, profile)
-    lengths = slot_lengths(
-        trials,
-        sweep,
-        has_meter=board.meter is not None,
-        reboots=reboots,
-        is_simulated=board.simulation is not None,
-    )
+    lengths = slot_lengths(trials, pace, has_meter=board.meter is not None, reboots=reboots)
     return Lane(board.name, board.profile, board.meter, trials, changes, reboots, sum(lengths))
 
 

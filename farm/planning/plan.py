@@ -1,18 +1,19 @@
 """The way in: a sweep, the inventory's boards, profiles and payloads -> a plan. Pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 
 from farm.errors import ConfigError
 from farm.model.board import Board
+from farm.model.history import History
 from farm.model.parameters import short_id
 from farm.model.payload import Payload
 from farm.model.plan import Lane, Plan
 from farm.model.profile import BoardProfile
 from farm.model.sweep import Sweep
-from farm.planning.estimate import schedule
+from farm.planning.estimate import sharing
 from farm.planning.expand import expand_sweep
 from farm.planning.lanes import make_lanes, place_cells
+from farm.planning.pace import NO_HISTORY, Pace
 
 
 def make_plan(
@@ -20,6 +21,7 @@ def make_plan(
     boards: Sequence[Board],
     profiles: Mapping[str, BoardProfile],
     payloads: Mapping[str, Payload],
+    history: History = NO_HISTORY,
 ) -> Plan:
     """All trials of `sweep`, in order, a lane a board.
 
@@ -28,6 +30,7 @@ def make_plan(
         boards: all boards of the inventory, in its order.
         profiles: by name; those of the selected boards must be there.
         payloads: by name; those of the sweep must be there.
+        history: how long things took before; it changes the estimates, never the trials.
 
     Raises:
         ConfigError: something that the sweep names does not exist or is not allowed, or
@@ -38,10 +41,14 @@ def make_plan(
         reasons = "; ".join(expansion.notes)
         raise ConfigError(f"sweep {sweep.name}: nothing to run{': ' if reasons else ''}{reasons}")
     placed = place_cells(expansion.cells, sweep, profiles)
-    lanes = make_lanes(placed, boards, sweep, profiles)
-    plan = Plan(sweep, _digest(sweep, lanes), lanes, 0.0, expansion.notes)
-    simulated = {board.name for board in boards if board.simulation is not None}
-    return replace(plan, estimate_s=max(slot.end_s for slot in schedule(plan, simulated)))
+    lanes = make_lanes(placed, boards, pace_of(sweep, boards, history), profiles)
+    estimate_s = max(sum(lane.estimate_s for lane in group) for group in sharing(lanes, sweep))
+    return Plan(sweep, _digest(sweep, lanes), lanes, estimate_s, expansion.notes)
+
+
+def pace_of(sweep: Sweep, boards: Iterable[Board], history: History = NO_HISTORY) -> Pace:
+    """How long things take with these boards."""
+    return Pace(sweep, history, {board.name for board in boards if board.simulation is not None})
 
 
 def _digest(sweep: Sweep, lanes: Sequence[Lane]) -> str:

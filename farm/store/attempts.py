@@ -197,11 +197,11 @@ def set_trial_state(
         raise StoreError(f"trial {trial_id} is not in the plan of this run")
 
 
-def reopen_failed(connection: Connection, run_key: int) -> int:
-    """All failed trials become pending, and keep their attempts and reasons; how many."""
+def reopen(connection: Connection, run_key: int, state: TrialState) -> int:
+    """All trials of a state become pending, and keep their attempts and reasons; how many."""
     done = connection.execute(
         update(TRIALS)
-        .where(TRIALS.c.run_key == run_key, TRIALS.c.state == TrialState.FAILED.value)
+        .where(TRIALS.c.run_key == run_key, TRIALS.c.state == state.value)
         .values(state=TrialState.PENDING.value)
     )
     return done.rowcount

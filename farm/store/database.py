@@ -4,22 +4,23 @@ with open_store(workspace / "results") as store:
     run_id = store.create_run(plan, inventory_digest=..., tool_version=..., created=...)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 from sqlalchemy import Connection
 
 from farm.errors import StoreError
 from farm.interfaces.sinks import OpenAttempt, RunEvent, TrialProgress
-from farm.model.attempt import AttemptRecord
+from farm.model.attempt import AttemptRecord, TrialState
+from farm.model.history import History
 from farm.model.plan import Plan
 from farm.model.result import TrialResult
 from farm.model.trace import PowerTrace
-from farm.store import answers, attempts, claims, locks, plans, runs
+from farm.store import answers, attempts, claims, history, locks, plans, runs
 from farm.store.attempts import AttemptEnd, StoredEvent
 from farm.store.durable import make_folder
 from farm.store.engine import Database
@@ -91,9 +92,18 @@ class Store:
         self._database.close()
 
     def create_run(
-        self, plan: Plan, *, inventory_digest: str, tool_version: str, created: datetime
+        self,
+        plan: Plan,
+        *,
+        inventory_digest: str,
+        tool_version: str,
+        created: datetime,
+        left_out: Mapping[str, str] = MappingProxyType({}),
     ) -> str:
-        """Write a run with its whole plan, all or nothing; the new run's id."""
+        """Write a run with its whole plan, all or nothing; the new run's id.
+
+        `left_out`: trials that are skipped from the start, and why.
+        """
         for taken in range(_ID_TRIES):
             run_id = runs.make_run_id(plan.sweep.name, plan.digest, created, taken)
             is_new = False
@@ -109,6 +119,7 @@ class Store:
                         inventory_digest=inventory_digest,
                         tool_version=tool_version,
                         created=created,
+                        left_out=left_out,
                     )
 
             self._writer.write_now(job)
@@ -197,13 +208,25 @@ class Store:
         """``runs/<run>/attempts/<attempt>``; may not be made yet."""
         return attempt_folder(self.results_folder, run_id, attempt_id)
 
+    def history(self) -> History:
+        """How long things took in the newest runs."""
+        with self._database.reading() as connection:
+            return history.read_history(connection)
+
     def reopen_failed(self, run_id: str) -> int:
         """Let all failed trials be pending again; how many. Raises RunHeldError, StoreError."""
+        return self._reopen(run_id, TrialState.FAILED)
+
+    def reopen_skipped(self, run_id: str) -> int:
+        """Let what was left out be pending; how many. Raises RunHeldError, StoreError."""
+        return self._reopen(run_id, TrialState.SKIPPED)
+
+    def _reopen(self, run_id: str, state: TrialState) -> int:
         count = 0
 
         def job(connection: Connection) -> None:
             nonlocal count
-            count = attempts.reopen_failed(connection, runs.run_key(connection, run_id))
+            count = attempts.reopen(connection, runs.run_key(connection, run_id), state)
 
         with self.lock_run(run_id):
             self._writer.write_now(job)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Literal, cast
 
 from pydantic import TypeAdapter
@@ -29,8 +30,12 @@ def insert_plan(
     inventory_digest: str,
     tool_version: str,
     created: datetime,
+    left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Write a run with its whole plan. Raises StoreError for a plan with two of one id."""
+    """Write a run with its whole plan. Raises StoreError for a plan with two of one id.
+
+    `left_out`: trials that are skipped from the start, and why.
+    """
     cells = _distinct_cells(plan)
     found = connection.execute(
         insert(RUNS).values(
@@ -53,7 +58,7 @@ def insert_plan(
     for table, rows in (
         (LANES, _lane_rows(run_key, plan)),
         (CELLS, (_cell_row(run_key, cell) for cell in cells.values())),
-        (TRIALS, _trial_rows(run_key, plan)),
+        (TRIALS, _trial_rows(run_key, plan, left_out)),
     ):
         for batch in _batches(rows):
             connection.execute(insert(table), batch)
@@ -156,10 +161,14 @@ def _cell_row(run_key: int, cell: Cell) -> dict[str, object]:
     }
 
 
-def _trial_rows(run_key: int, plan: Plan) -> Iterator[dict[str, object]]:
+def _trial_rows(
+    run_key: int, plan: Plan, left_out: Mapping[str, str]
+) -> Iterator[dict[str, object]]:
     position = 0
     for number, lane in enumerate(plan.lanes):
         for trial in lane.trials:
+            reason = left_out.get(trial.trial_id)
+            state = TrialState.PENDING if reason is None else TrialState.SKIPPED
             yield {
                 "run_key": run_key,
                 "trial_id": trial.trial_id,
@@ -168,8 +177,8 @@ def _trial_rows(run_key: int, plan: Plan) -> Iterator[dict[str, object]]:
                 "cell_id": trial.cell.cell_id,
                 "repeat": trial.repeat,
                 "board": trial.board,
-                "state": TrialState.PENDING.value,
-                "reason": "",
+                "state": state.value,
+                "reason": reason or "",
                 "attempts": 0,
             }
             position += 1

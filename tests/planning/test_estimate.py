@@ -5,15 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from farm.model.board import BoardSimulation
-from farm.planning.estimate import (
-    MODE_CHANGE_S,
-    REBOOT_S,
-    SIMULATED_REBOOT_S,
-    TRIAL_OVERHEAD_S,
-    Slot,
-    schedule,
-    trial_s,
-)
+from farm.planning.estimate import Slot, schedule, trial_s
+from farm.planning.pace import MODE_CHANGE_S, REBOOT_S, SIMULATED_REBOOT_S, TRIAL_OVERHEAD_S
 from tests.planning.builders import board, plan, profile, sweep
 
 MEASURE = {"window_s": 60.0, "warmup_s": 5.0, "idle_s": 30.0, "settle": {"pause_s": 2.0}}
