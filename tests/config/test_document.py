@@ -149,7 +149,7 @@ measure: {window_s: 0, settle: {max_temp: 3}}
         "power_modes, axes, include, exclude, repeats, priority",
         's.yaml:10:21: "window_s" should be above 0, not 0',
         's.yaml:10:33: unknown key "max_temp"; did you mean "max_temperature_c"? '
-        "known: max_temperature_c, max_wait_s, pause_s",
+        "known: max_temperature_c, max_wait_s, pause_s, cool_down_s",
     ]
 
 

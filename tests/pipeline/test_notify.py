@@ -180,7 +180,7 @@ async def test_the_end_of_a_run_is_told_and_no_hook_touches_it(
             end = await execute(lab, store, run_id, view)
             faults = [event.text for event in store.events(run_id, kinds=("notify_failed",))]
             state = store.run(run_id).state
-            log = (store.run_folder(run_id) / "farm.log").read_text()
+            log = (store.run_folder(run_id) / "farm.jsonl").read_text()
     assert end.is_complete
     assert state == "finished"
     (body,) = hooked.bodies

@@ -88,6 +88,14 @@ KERNEL_LOG = (
 """Reads the kernel's messages after a spoilt attempt; without it their causes stay unknown."""
 FAN = _allowed(fan.ALLOW)
 """For sweeps that set the fan of a Jetson."""
+_TEGRASTATS = "/usr/bin/tegrastats"
+TELEMETRY = tuple(
+    RootCommand(
+        _TEGRASTATS, f"--interval {digits}", ("tegrastats", "--interval", "1" * (len(digits) // 5))
+    )
+    for digits in ("[0-9]" * 3, "[0-9]" * 4)
+)
+"""1 to 10 Hz. As root it tells loads and clocks that it keeps from others; it goes without."""
 
 
 def root_commands(
@@ -96,12 +104,14 @@ def root_commands(
     with_reboot: bool = False,
     with_fan: bool = False,
     with_kernel_log: bool = False,
+    with_telemetry: bool = False,
 ) -> Sequence[RootCommand]:
     """What the board must allow without a password; () where nothing is set as root."""
-    has_fan = with_fan and profile.power_controller == "nvpmodel"
+    is_jetson = profile.power_controller == "nvpmodel"
     return (
         *_BY_CONTROLLER.get(profile.power_controller, ()),
-        *(FAN if has_fan else ()),
+        *(FAN if with_fan and is_jetson else ()),
+        *(TELEMETRY if with_telemetry and is_jetson else ()),
         *(REBOOT if with_reboot else ()),
         *(KERNEL_LOG if with_kernel_log else ()),
     )

@@ -39,6 +39,7 @@ def sudoers_text(
             with_reboot=with_reboot,
             with_fan=with_fan,
             with_kernel_log=with_kernel_log,
+            with_telemetry=True,
         )
         commands = tuple(needed)
         groups.setdefault((board.user, commands), []).append(board.name)
