@@ -204,7 +204,8 @@ def test_later_checks_find_the_line_a_value_came_from(path: Path, profiles: Prof
             [
                 '15:5: unknown key "usr"; did you mean "user"? known: profile, host, port, user, '
                 "transport, identity_file, known_hosts, password, tags, telemetry, meter, "
-                "outlet, work_dir, python, root_prefix, host_key_algorithms, is_maintenance, simulation, group"
+                "outlet, work_dir, python, root_prefix, host_key_algorithms, is_maintenance, "
+                "simulation, group"
             ],
         ),
         (
