@@ -17,9 +17,13 @@ _REFUSALS = (
     "must have a tty",
     "not in the sudoers file",
     "is not allowed to execute",
+    "is not allowed to run",
+    "interactive authentication is required",  # sudo-rs
+    "I'm afraid I can't do that",  # sudo-rs
     "may not run sudo",
     "as a root user",
     "sudo: not found",
+    "sudo: No such file or directory",
 )
 
 
