@@ -93,7 +93,7 @@ def _freshness(e: PowerEvidence) -> Iterator[Finding]:
     period_s = update_period_s(within)
     # Polls see a refresh up to one poll late, so the cadence cannot look quicker than that.
     if period_s is not None and period_s > 2 * max(e.spec.update_s, 1 / e.spec.poll_hz):
-        text = f"refreshes every {period_s:.1f} s, its profile says {e.spec.update_s:.1f} s"
+        text = f"refreshes every {period_s:.2g} s, its profile says {e.spec.update_s:.2g} s"
         yield _suspect(ReasonCode.CADENCE_SLOW, text)
 
 
