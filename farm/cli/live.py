@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -13,17 +14,19 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.output import one_line
-from farm.cli.plan_view import duration
+from farm.cli.plan_view import duration, span_text
 from farm.interfaces.sinks import Progress, RunEvent, TrialProgress
 from farm.model.attempt import TrialState
 from farm.model.parameters import parameters_text
-from farm.model.plan import Lane, Plan
+from farm.model.plan import Plan
+from farm.pipeline.night import BEGINS, WAITING
+from farm.planning.outlook import Outlook
+from farm.planning.pace import Pace
+from farm.planning.wall_clock import local_text
 
 SHOWN_EVENTS = 6
 LONGEST_NAME = 24
 """Names of boards up to so long have the events stand in columns."""
-PLAN_WEIGHT = 0.1
-"""How much of a lane's estimate counts as seen at the planned pace: damps the first trials."""
 QUIET = ("trial_prepare", "trial_start", "original_state", "temperature")
 FINAL = (TrialState.DONE, TrialState.FAILED, TrialState.UNSUPPORTED, TrialState.SKIPPED)
 
@@ -34,8 +37,6 @@ class BoardRow:
 
     total: int
     ended: int = 0
-    ended_before: int = 0
-    last_end_s: float = 0.0
     bad: int = 0
     state: str = "waiting"
     asked: str = ""
@@ -53,6 +54,7 @@ class RunView(Progress):
         plan: Plan,
         known: Mapping[str, TrialProgress],
         now: Callable[[], float] = time.monotonic,
+        pace: Pace | None = None,
     ) -> None:
         self.plan = plan
         self.rows = {lane.board: BoardRow(len(lane.trials)) for lane in plan.lanes}
@@ -60,12 +62,12 @@ class RunView(Progress):
         self.events: deque[RunEvent] = deque(maxlen=SHOWN_EVENTS)
         self._name_width = min(LONGEST_NAME, max(map(len, self.rows), default=0))
         self._now = now
-        self.begin_s = now()
+        self._starts: datetime | None = None
         for trial_id, progress in known.items():
             if progress.state in FINAL and trial_id in self.trials:
-                self._count(trial_id, progress.state)
-        for row in self.rows.values():
-            row.ended_before, row.last_end_s = row.ended, self.begin_s
+                self._count_row(trial_id, progress.state)
+        decided = {name for name, one in known.items() if one.state in FINAL}
+        self.outlook = Outlook(plan, pace or Pace(plan.sweep), decided, now)
 
     @property
     def total(self) -> int:
@@ -78,29 +80,13 @@ class RunView(Progress):
         return sum(row.ended for row in self.rows.values())
 
     def eta_s(self) -> float:
-        """Seconds to the end: lanes run at once, so what the slowest of them still needs."""
-        now_s = self._now()
-        return max((self._left_s(lane, now_s) for lane in self.plan.lanes), default=0.0)
-
-    def _left_s(self, lane: Lane, now_s: float) -> float:
-        """The plan's estimate of what is left, at the pace that this lane has shown.
-
-        Taken at the end of its last trial and counted down from there: it never rises while
-        nothing happens, and one slow trial does not upset a night's estimate.
-        """
-        row = self.rows[lane.board]
-        if row.ended >= row.total:
-            return 0.0
-        each_s = lane.estimate_s / row.total
-        seen_s = row.last_end_s - self.begin_s
-        planned_s = each_s * (row.ended - row.ended_before)
-        trusted_s = PLAN_WEIGHT * lane.estimate_s
-        pace = (seen_s + trusted_s) / (planned_s + trusted_s) if trusted_s > 0 else 1.0
-        left_s = each_s * (row.total - row.ended) * pace
-        return max(0.0, left_s - (now_s - row.last_end_s))
+        """Seconds to the end: boards run at once, so what the slowest of them still needs."""
+        return self.outlook.left_s()[1]
 
     def event(self, event: RunEvent) -> None:
         """Take note of an event."""
+        if event.kind in (WAITING, BEGINS):
+            self._wait(event)
         row = self.rows.get(event.board)
         if row is not None:
             self._update(row, event)
@@ -134,8 +120,25 @@ class RunView(Progress):
         bad = sum(row.bad for row in self.rows.values())
         parts = [one_line(self.plan.sweep.name), f"{self.ended}/{self.total} trials"]
         parts += [f"{bad} failed"] if bad else []
-        parts += [f"{total_w:.1f} W", f"about {duration(self.eta_s())} left"]
-        return "   ".join(parts)
+        return "   ".join([*parts, f"{total_w:.1f} W", *self._times()])
+
+    def _times(self) -> list[str]:
+        """What is left, and when that will be over; before the start, when that is."""
+        now, (low_s, mid_s, high_s) = datetime.now(UTC), self.outlook.left_s()
+        starts = self._starts
+        if starts is not None and starts > now:
+            begins = local_text(starts, near=now)
+            return [f"begins {begins}, in {duration((starts - now).total_seconds())}"]
+        if not mid_s:
+            return [f"about {duration(mid_s)} left"]
+        ends = [local_text(now + timedelta(seconds=one), near=now) for one in (low_s, high_s)]
+        return [f"about {duration(mid_s)} left", f"ETA {span_text(*ends)}"]
+
+    def _wait(self, event: RunEvent) -> None:
+        """The run waits for its time, or has begun."""
+        begin = event.data.get("begin")
+        self._starts = datetime.fromisoformat(begin) if isinstance(begin, str) else None
+        self.outlook.restart(self._now())
 
     def line(self, event: RunEvent) -> str:
         """An event on one line, without its time."""
@@ -147,9 +150,12 @@ class RunView(Progress):
         return one_line(f"{event.board:{self._name_width}} {what:16} {rest}")
 
     def _count(self, trial_id: str, state: TrialState) -> None:
+        self._count_row(trial_id, state)
+        self.outlook.ended(self.trials[trial_id])
+
+    def _count_row(self, trial_id: str, state: TrialState) -> None:
         row = self.rows[self.trials[trial_id].board]
         row.ended += 1
-        row.last_end_s = self._now()
         row.bad += state is TrialState.FAILED
         if row.ended == row.total:
             row.state, row.asked, row.mode, row.trial = "finished", "", "", ""
@@ -180,8 +186,9 @@ class LiveView(RunView):
         known: Mapping[str, TrialProgress],
         console: Console,
         now: Callable[[], float] = time.monotonic,
+        pace: Pace | None = None,
     ) -> None:
-        super().__init__(plan, known, now)
+        super().__init__(plan, known, now, pace)
         self.console = console
         self.live = Live(
             get_renderable=self.render, console=console, refresh_per_second=4, transient=False
@@ -282,13 +289,17 @@ def event_line(event: RunEvent) -> str:
 
 @contextlib.contextmanager
 def open_view(
-    plan: Plan, known: Mapping[str, TrialProgress], *, plain_lines: bool
+    plan: Plan,
+    known: Mapping[str, TrialProgress],
+    *,
+    plain_lines: bool,
+    pace: Pace | None = None,
 ) -> Iterator[RunView]:
     """The live view in a terminal, plain lines elsewhere or when asked for."""
     console = Console()
     if plain_lines or not console.is_terminal:
-        yield PlainView(plan, known)
+        yield PlainView(plan, known, pace=pace)
         return
-    view = LiveView(plan, known, console)
+    view = LiveView(plan, known, console, pace=pace)
     with view.live:
         yield view

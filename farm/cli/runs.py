@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from farm.model.attempt import TrialState
     from farm.pipeline.lab import Lab
+    from farm.pipeline.night import NightPlan
     from farm.store.database import Store
 
 SweepArgument = Annotated[
@@ -23,19 +24,39 @@ PlainOption = Annotated[
 DetachOption = Annotated[
     bool, typer.Option("--detach", "-d", help="Return once it runs; it outlives this terminal.")
 ]
+AtOption = Annotated[
+    str | None,
+    typer.Option("--at", help="Begin then: 22:30, +2h, 2026-12-01T22:30.", metavar="TIME"),
+]
+FinishByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--finish-by",
+        help="Be over by then: 07:00, +8h, 2026-12-01T07:00. What does not fit is left out, "
+        "last repeats first.",
+        metavar="TIME",
+    ),
+]
+SafeOption = Annotated[
+    bool, typer.Option("--safe", help="Let the upper end of the estimate fit, not the middle.")
+]
 runs = typer.Typer(help="Runs in the store.", no_args_is_help=True)
 
 
 def plan(
-    sweep: SweepArgument, workspace: WorkspaceOption = None, json: JsonOption = False
+    sweep: SweepArgument,
+    workspace: WorkspaceOption = None,
+    at: AtOption = None,
+    finish_by: FinishByOption = None,
+    safe: SafeOption = False,
+    json: JsonOption = False,
 ) -> None:
     """Show what a sweep would do: trials, order, mode changes, reboots, estimated time."""
     from farm.cli.plan_view import plan_json, print_plan
     from farm.pipeline.lab import open_lab
-    from farm.pipeline.runs import plan_sweep
 
     lab = open_lab(workspace)
-    made = plan_sweep(lab, sweep)
+    made = _plan_night(lab, sweep, at, finish_by, is_safe=safe)
     if json:
         print_json(plan_json(made, lab.profiles))
     else:
@@ -47,15 +68,24 @@ def run(
     workspace: WorkspaceOption = None,
     plain_lines: PlainOption = False,
     detach: DetachOption = False,
+    at: AtOption = None,
+    finish_by: FinishByOption = None,
+    safe: SafeOption = False,
 ) -> None:
     """Run a sweep. Exit 0: all done; 1: something failed; 3: no board; 130: stopped, resumable."""
+    from farm.cli.plan_view import print_times
     from farm.pipeline.lab import open_lab
-    from farm.pipeline.runs import create_run, open_lab_store, plan_sweep
+    from farm.pipeline.night import keep_night
+    from farm.pipeline.runs import create_run, open_lab_store
 
     lab = open_lab(workspace)
-    made = plan_sweep(lab, sweep)
+    made = _plan_night(lab, sweep, at, finish_by, is_safe=safe)
+    print_times(made)
     with open_lab_store(lab) as store:
-        run_id = create_run(lab, store, made)
+        left_out = {trial.trial_id: made.reason for trial in made.left_out}
+        run_id = create_run(lab, store, made.whole, left_out=left_out)
+        if at or finish_by:
+            keep_night(store, run_id, made.night)
         typer.echo(f"run {run_id}")
         if detach:
             _detach(lab, store, run_id)
@@ -71,10 +101,19 @@ def resume(
     failed: Annotated[
         bool, typer.Option("--failed", help="Try failed and invalid trials again, too.")
     ] = False,
+    skipped: Annotated[
+        bool, typer.Option("--skipped", help="Run what was left out to finish in time, too.")
+    ] = False,
+    at: AtOption = None,
+    finish_by: FinishByOption = None,
     is_detached: Annotated[bool, typer.Option("--detached", hidden=True)] = False,
 ) -> None:
-    """Go on with a run where it stood: after Ctrl-C, a kill, a restart of this host."""
+    """Go on with a run where it stood: after Ctrl-C, a kill, a restart of this host.
+
+    The times given with it replace those of the run; "none" for neither.
+    """
     from farm.pipeline.lab import open_lab
+    from farm.pipeline.night import change_night
     from farm.pipeline.runs import open_lab_store
 
     lab = open_lab(workspace)
@@ -83,10 +122,27 @@ def resume(
         typer.echo(f"run {run_id}")
         if failed:
             typer.echo(f"{store.reopen_failed(run_id)} failed trials are pending again")
+        if skipped:
+            typer.echo(f"{store.reopen_skipped(run_id)} trials that were left out are pending")
+        for note in change_night(store, run_id, at, finish_by):
+            typer.echo(note)
         if detach:
             _detach(lab, store, run_id)
         else:
             _execute(lab, store, run_id, plain_lines=plain_lines, is_detached=is_detached)
+
+
+def _plan_night(
+    lab: "Lab", sweep: str, at: str | None, finish_by: str | None, *, is_safe: bool
+) -> "NightPlan":
+    from datetime import UTC, datetime
+
+    from farm.pipeline.night import parse_night, plan_night
+    from farm.pipeline.runs import lab_history, plan_sweep
+
+    now, history = datetime.now(UTC), lab_history(lab)
+    night = parse_night(at, finish_by, now)
+    return plan_night(lab, plan_sweep(lab, sweep, history), history, night, now, is_safe=is_safe)
 
 
 def _detach(lab: "Lab", store: "Store", run_id: str) -> None:
@@ -113,13 +169,14 @@ def _execute(
     from farm.cli.live import open_view
     from farm.pipeline.runs import execute
     from farm.pipeline.silent_view import SilentView
+    from farm.planning.plan import pace_of
 
     if is_detached:  # the host's log has it all
         end = asyncio.run(execute(lab, store, run_id, SilentView()))
     else:
-        with open_view(
-            store.load_plan(run_id), store.progress(run_id), plain_lines=plain_lines
-        ) as view:
+        plan = store.load_plan(run_id)
+        pace = pace_of(plan.sweep, lab.inventory.boards, store.history())
+        with open_view(plan, store.progress(run_id), plain_lines=plain_lines, pace=pace) as view:
             end = asyncio.run(execute(lab, store, run_id, view))
     counts = ", ".join(f"{count} {state.value}" for state, count in sorted(end.counts.items()))
     typer.echo(f"run {run_id}: {counts}")
@@ -221,10 +278,13 @@ def show_run(
 def _resume_hint(run_id: str, counts: "Mapping[TrialState, int]") -> str:
     """What `farm resume` would do: trials that are decided, failed ones too, stay so."""
     from farm.execution.fleet import UNFINISHED
+    from farm.model.attempt import TrialState
 
     left = sum(counts.get(state, 0) for state in UNFINISHED)
     if left:
         return f"`farm resume {run_id}` tries the {left} that are pending."
+    if counts.get(TrialState.SKIPPED) and not counts.get(TrialState.FAILED):
+        return f"Nothing is pending; `farm resume {run_id} --skipped` runs what was left out."
     return f"Nothing is pending; `farm resume {run_id} --failed` tries again what failed."
 
 

@@ -125,9 +125,7 @@ def _replayed(
 
     clock.event_s = follower.past[0].time.timestamp() if follower.past else None
     view = make()
-    view.begin_s = clock()
-    for row in view.rows.values():
-        row.last_end_s = view.begin_s
+    view.outlook.restart(clock())
     for event in follower.past:
         clock.event_s = event.time.timestamp()
         RunView.event(view, event)

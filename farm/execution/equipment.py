@@ -14,6 +14,7 @@ from farm.interfaces.sinks import Journal, Progress, RunEvent, TraceSink
 from farm.interfaces.transport import Transport
 from farm.model.board import Board
 from farm.model.payload import Payload
+from farm.model.plan import Trial
 from farm.model.power_mode import FanPolicy, PowerModeState
 from farm.model.profile import BoardProfile
 from farm.model.sweep import Limits, MeasureRules
@@ -41,9 +42,16 @@ class BoardEquipment:
     outlet_shared: tuple[str, ...] = ()
 
 
+def _never_too_late(trial: Trial) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class RunServices:
-    """What all lanes of one run share."""
+    """What all lanes of one run share.
+
+    `too_late` tells why a trial is not to be begun any more, "" while it may be.
+    """
 
     run_id: str
     holder: str
@@ -58,6 +66,7 @@ class RunServices:
     open_trace: Callable[[Path, str], TraceSink]
     read_trace: Callable[[Path], PowerTrace | None]
     fan: FanPolicy = "default"
+    too_late: Callable[[Trial], str] = _never_too_late
 
     def tell(
         self,

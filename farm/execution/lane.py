@@ -117,6 +117,9 @@ class BoardLane:
         await self._patiently(self._open)
         while self.left:
             ticket = self.left[0]
+            if ticket.begun is None and (late := self.services.too_late(ticket.trial)):
+                await self._not_begun(ticket, late)
+                continue
             state = await self._decide(ticket)
             if ticket in self.left:
                 self.left.remove(ticket)
@@ -124,6 +127,13 @@ class BoardLane:
         self.is_accepting = False
         await self.runner.settle()
         await self._patiently(self.idle.finish)
+
+    async def _not_begun(self, ticket: Ticket, reason: str) -> None:
+        """The trial stays pending, for a resume after the night."""
+        self.left.remove(ticket)
+        await self._set_pending(ticket, reason)
+        trial_id = ticket.trial.trial_id
+        self.services.tell("not_begun", board=self.board, trial_id=trial_id, text=reason)
 
     async def _weigh(self, ticket: Ticket, state: TrialState) -> None:
         """Raises QuarantinedError for a board that fails everything; its trials stay pending."""

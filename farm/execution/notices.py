@@ -95,9 +95,9 @@ class Notices(Progress):
         """Pass the newest power on to the view."""
         self.view.watts(board, power_w)
 
-    def tell(self, kind: str, text: str) -> None:
+    def tell(self, kind: str, text: str, data: Mapping[str, object] | None = None) -> None:
         """An event of our own. A store that refuses it does so for others, too."""
-        event = RunEvent(self.clock.now(), kind, text=_bounded(text))
+        event = RunEvent(self.clock.now(), kind, text=_bounded(text), data=data or {})
         try:
             self.journal.record(event)
         except StoreError:

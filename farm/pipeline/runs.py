@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from farm import __version__
 from farm.config.sweeps import check_sweep, load_sweep_document
@@ -24,6 +25,7 @@ from farm.execution.system_clock import SystemClock
 from farm.interfaces.clock import Clock
 from farm.interfaces.sinks import Journal, Progress
 from farm.model.attempt import TrialState
+from farm.model.history import History
 from farm.model.parameters import short_id
 from farm.model.payload import Payload
 from farm.model.plan import Plan
@@ -33,10 +35,12 @@ from farm.pipeline.equipment import equip
 from farm.pipeline.host_log import host_log
 from farm.pipeline.lab import Lab
 from farm.pipeline.life_signs import SystemClocks, show_life
+from farm.pipeline.night import hold_to, read_night, wait_for_start
 from farm.pipeline.notify import hook_faults, open_hooks, trial_counts
 from farm.pipeline.stopping import Stop, stopping_on_signals
+from farm.planning.pace import NO_HISTORY
 from farm.planning.plan import make_plan
-from farm.store.database import Store, open_store
+from farm.store.database import DATABASE_FILE, Store, open_store
 from farm.store.locks import Holder
 from farm.store.traces import TraceLog, read_trace_log
 
@@ -56,16 +60,16 @@ class RunEnd:
         return good == sum(self.counts.values())
 
 
-def plan_sweep(lab: Lab, sweep: str) -> Plan:
+def plan_sweep(lab: Lab, sweep: str, history: History = NO_HISTORY) -> Plan:
     """The plan of a sweep: a file, or the name of one in the workspace or built in.
 
-    Raises ConfigError.
+    `history` serves the estimates. Raises ConfigError.
     """
     path = lab.workspace.sweep_path(sweep)
     loaded, document = load_sweep_document(path)
     boards = lab.inventory.boards
     check_sweep(document, loaded, lab.payloads, lab.profiles, boards)
-    return make_plan(loaded, boards, lab.profiles, lab.payloads)
+    return make_plan(loaded, boards, lab.profiles, lab.payloads, history)
 
 
 def open_lab_store(lab: Lab, *, create: bool = True) -> Store:
@@ -75,14 +79,34 @@ def open_lab_store(lab: Lab, *, create: bool = True) -> Store:
     )
 
 
-def create_run(lab: Lab, store: Store, plan: Plan, clock: Clock | None = None) -> str:
-    """Write a plan into the store as a new run; returns its id."""
+def lab_history(lab: Lab) -> History:
+    """What the lab's store knows of earlier runs; nothing without one. Raises StoreError."""
+    database = lab.workspace.results_dir / DATABASE_FILE
+    if not database.exists() and not os.environ.get("FARM_DATABASE_URL"):
+        return NO_HISTORY
+    with open_lab_store(lab, create=False) as store:
+        return store.history()
+
+
+def create_run(
+    lab: Lab,
+    store: Store,
+    plan: Plan,
+    clock: Clock | None = None,
+    *,
+    left_out: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Write a plan into the store as a new run; returns its id.
+
+    `left_out`: trials that are not to be run, and why.
+    """
     inventory = lab.inventory.model_dump(mode="json", exclude={"notify"})  # no part of a result
     return store.create_run(
         plan,
         inventory_digest=short_id(inventory, 16),
         tool_version=__version__,
         created=(clock or SystemClock()).now(),
+        left_out=left_out,
     )
 
 
@@ -141,9 +165,12 @@ async def _execute(
         services = _services(
             lab, store, plan, run_id, journal=journal, notices=notices, owner=owner
         )
+        night = read_night(store, run_id)
+        services = await hold_to(night, services, lab, store, plan)
         left_open = await journal.open_attempts()
         known = await asyncio.to_thread(store.progress, run_id)
         async with _alive(store, run_id, owner, notices):
+            await wait_for_start(night, clock, lambda e: notices.tell(e.kind, e.text, e.data))
             end = await run_fleet(plan, equip(lab, plan, clock), services, known, left_open)
         notices.tell("host_ended", "")
         await _tell_end(store, notices, tuple(lane.fault for lane in end.lanes if lane.fault))

@@ -124,8 +124,9 @@ def _resolve(wall: datetime, now: datetime, zone: tzinfo | None) -> Instant:
 
 
 def _utc(wall: datetime, fold: int, zone: tzinfo | None) -> datetime:
-    # Without a zone Python asks the C library, which knows this machine's changes of clocks.
-    return wall.replace(fold=fold, tzinfo=zone).astimezone(UTC)
+    # Without a zone Python asks the C library, which knows this machine's changes of clocks; not
+    # by `astimezone`, which takes a time in a gap for the other side of it.
+    return datetime.fromtimestamp(wall.replace(fold=fold, tzinfo=zone).timestamp(), UTC)
 
 
 def _change(low: datetime, high: datetime, zone: tzinfo | None) -> datetime:

@@ -118,4 +118,4 @@ def test_slots_never_overlap_on_a_board_or_a_shared_meter(
         assert sum(s.end_s - s.begin_s for s in by_user[lane.board]) == pytest.approx(
             lane.estimate_s
         )
-    assert made.estimate_s == max(slot.end_s for slot in slots)
+    assert made.estimate_s == pytest.approx(max(slot.end_s for slot in slots))
