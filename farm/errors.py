@@ -20,9 +20,12 @@ FarmError                          exit 1
 │ │ ├ UnsupportedPowerModeError    the board has no such mode: a result in itself
 │ │ └ RebootNeededError            the board changes into the mode only by a reboot
 │ ├ MeterError                     retryable   no samples, refused, not a meter
-│ └ PayloadError                   it ran and said no, or its output does not parse
+│ ├ PayloadError                   it ran and said no, or its output does not parse
+│ └ UnfitBoardError                it fails everything, also what others of its type pass
 ├ NotifyError                      a message to people could not be sent; harms no run
 ├ StoreError                       a store that cannot be read or written
+│ ├ StoreAwayError                 not now, but waiting may help: restarting, locked, cut off
+│ │ └ StoreFullError               no room on the disk of this host
 │ └ StoreVersionError              made by a newer farm, or damaged: never touched
 └ AnalysisError                    data that does not support the question asked
 """
@@ -209,12 +212,24 @@ class PayloadError(BoardError):
     culprit: ClassVar[Culprit] = "trial"
 
 
+class UnfitBoardError(BoardError):
+    """The board is lost under everything, or fails what others of its type pass."""
+
+
 class NotifyError(FarmError):
     """A message to people could not be sent. Its text tells no secret."""
 
 
 class StoreError(FarmError):
     """The store cannot be read or written."""
+
+
+class StoreAwayError(StoreError):
+    """The store cannot be read or written for now; waiting may help."""
+
+
+class StoreFullError(StoreAwayError):
+    """The disk of the results has no room."""
 
 
 class StoreVersionError(StoreError):

@@ -7,7 +7,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from farm.errors import BoardError, ConnectError, FarmError, StoreError, UnsupportedPowerModeError
+from farm.errors import (
+    BoardError,
+    FarmError,
+    StoreError,
+    UnfitBoardError,
+    UnsupportedPowerModeError,
+)
 from farm.execution.equipment import BoardEquipment, RunServices
 from farm.execution.idle import IdleBaselines
 from farm.execution.log_context import BOARD
@@ -136,20 +142,27 @@ class BoardLane:
         self.services.tell("not_begun", board=self.board, trial_id=trial_id, text=reason)
 
     async def _weigh(self, ticket: Ticket, state: TrialState) -> None:
-        """Raises QuarantinedError for a board that fails everything; its trials stay pending."""
+        """Raises QuarantinedError for a board that fails everything; its trials stay pending.
+
+        Raises UnfitBoardError when it goes on like that after its rest.
+        """
         health = self.company.health
         health.note(ticket, state)
         if state is not TrialState.FAILED:
             return
         await health.wait_for_others(self.board, self.services.limits.time_s)
         if reason := health.fault_of(self.board):
+            is_again = health.is_on_probation(self.board)
             await self.runner.settle()
             for failed in health.take(self.board):
-                if not failed.is_second_chance:
+                if is_again or not failed.is_second_chance:
                     failed.is_second_chance = True
-                    await self._set_pending(failed, f"{self.board} fails everything")
+                    await self._set_pending(failed, f"{self.board} fails everything: {reason}")
                     self.left.append(failed)
-            raise QuarantinedError(ConnectError("run", f"it fails everything: {reason}"), "")
+            error = UnfitBoardError("run", f"it fails everything: {reason}")
+            if is_again:
+                raise error
+            raise QuarantinedError(error, "")
 
     async def _quarantine(self, out: QuarantinedError) -> None:
         """Out of the run, until the board is back; raises the fault when it is given up."""

@@ -35,10 +35,9 @@ class LabWatch:
         """The lab, and not the single member, is at fault now."""
         return bool(self._struck)
 
-    @property
-    def is_suspected(self) -> bool:
-        """Others were lost together with the newest one, though not enough of them yet."""
-        return not self.is_fault and len(self._recent()) > 1
+    def may_be_lab(self, member: str) -> bool:
+        """Others are watched, and may be found lost in a moment, too."""
+        return member in self._members and len(self._members - self._lost.keys()) > 0
 
     def seen(self, member: str) -> None:
         """It is well."""

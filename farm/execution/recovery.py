@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from farm.errors import AuthError, BoardError, ConnectError, Culprit
 from farm.execution.equipment import RunServices
-from farm.execution.liveness import LabWatch
+from farm.execution.liveness import WINDOW_S, LabWatch
 from farm.execution.recovery_counts import BEGUN, POWER_CYCLE, REBOOT, RECOVERY, Spent
 from farm.execution.recovery_power_cycle import OutletError, power_cycle, switch_on
 from farm.execution.retry import backoff_s
@@ -146,8 +146,21 @@ class Ladder:
                     raise
                 if fault.culprit in ("link", "agent"):
                     error = fault
+        if error.culprit == "link" and await self._is_lab_or_back(error):
+            return None
         tried = "; ".join(self._climb.story) or "nothing"
         raise OutOfStepsError(error, f"tried: {tried}. Not done: {'; '.join(refusals)}")
+
+    async def _is_lab_or_back(self, error: BoardError) -> bool:
+        """Before it is charged: ask for as long as others may take to be found lost, too."""
+        clock, since_s = self._services.clock, self._climb.since_s
+        if since_s is None or not self._care.boards.may_be_lab(self._board):
+            return False
+        while clock.monotonic() < since_s + WINDOW_S:
+            if await self._waited_for_lab(error) or await self.answers():
+                return True
+            await clock.sleep(ASK_PAUSE_S)
+        return await self._waited_for_lab(error)
 
     async def answers(self) -> bool:
         """Whether the board can be worked with; it is open then. Raises what never passes."""

@@ -43,6 +43,7 @@ class Health:
         self._failed: dict[str, deque[_Failed]] = defaultdict(lambda: deque(maxlen=IN_A_ROW))
         self._waiting: set[str] = set()
         self._unanswered: set[str] = set()
+        self._on_probation: set[str] = set()
         self._news = asyncio.Event()
 
     def note(self, ticket: Ticket, state: TrialState) -> None:
@@ -53,6 +54,7 @@ class Health:
                 self._passed[key].add(board)
             self._failed[board].clear()
             self._unanswered.discard(board)
+            self._on_probation.discard(board)
         else:
             self._failed_on[key].add(board)
             is_lost = ticket.outcome is Outcome.LOST
@@ -64,18 +66,28 @@ class Health:
     def fault_of(self, board: str) -> str:
         """Why the board fails everything; "" when it does not, as far as is known."""
         failed = self._failed[board]
-        if len(failed) < IN_A_ROW or not all(self._is_boards_fault(one, board) for one in failed):
+        if len(failed) < self._needed(board) or not all(
+            self._is_boards_fault(one, board) for one in failed
+        ):
             return ""
-        names = ", ".join(one.ticket.trial.trial_id for one in failed)
-        return (
-            f"its last {IN_A_ROW} different cells all failed ({names}): the board was lost under "
-            "them, or other boards pass them"
+        told = "; ".join(
+            f"{one.ticket.trial.trial_id}: {one.ticket.previous_reason[:300] or 'no attempt'}"
+            for one in failed
         )
+        return (
+            f"its last {len(failed)} different cells all failed, and not for their own sake: the "
+            f"board was lost under them, or others of its type pass them ({told})"
+        )
+
+    def is_on_probation(self, board: str) -> bool:
+        """It failed everything before it rested, and nothing has gone well since."""
+        return board in self._on_probation
 
     def take(self, board: str) -> list[Ticket]:
         """The trials that failed for the board's sake; it begins anew."""
         failed = [one.ticket for one in self._failed[board]]
         self._failed[board].clear()
+        self._on_probation.add(board)
         return failed
 
     async def wait_for_others(self, board: str, limit_s: float) -> None:
@@ -92,12 +104,15 @@ class Health:
             self._waiting.discard(board)
             self._news.set()
 
+    def _needed(self, board: str) -> int:
+        return 1 if board in self._on_probation else IN_A_ROW
+
     def _is_boards_fault(self, failed: _Failed, board: str) -> bool:
         return failed.is_lost or bool(self._passed[like(failed.ticket.trial)] - {board})
 
     def _is_open_question(self, board: str) -> bool:
         failed = self._failed[board]
-        if len(failed) < IN_A_ROW or board in self._unanswered:
+        if len(failed) < self._needed(board) or board in self._unanswered:
             return False
         unclear = [one for one in failed if not self._is_boards_fault(one, board)]
         return bool(unclear) and all(self._may_be_told(one, board) for one in unclear)

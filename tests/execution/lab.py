@@ -6,12 +6,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from farm.errors import BoardError
+from farm.errors import BoardError, ConnectError, LinkLostError
 from farm.execution.equipment import BoardEquipment, RunServices
 from farm.execution.sampling import MeterFeed
-from farm.interfaces.agent import BoardAgent, BoardCommands
+from farm.interfaces.agent import AttemptStatus, BoardAgent, BoardCommands
 from farm.interfaces.clock import Clock
 from farm.interfaces.meter import Meter
+from farm.interfaces.outlet import Outlet
 from farm.interfaces.power_controller import PowerController
 from farm.interfaces.sinks import Journal, OpenAttempt, Progress, RunEvent, TrialProgress
 from farm.interfaces.transport import CommandResult, Stream, Transport
@@ -95,12 +96,18 @@ class NoView(Progress):
 
 
 class OpenTransport(Transport):
-    """A link that is up; `faults` are raised by the next connects."""
+    """A link that is up; `faults` are raised by the next connects.
+
+    While `is_cut` the board answers to nothing; `tries` counts the connects.
+    """
 
     def __init__(self, faults: list[BoardError]) -> None:
-        self.faults, self.is_up = faults, False
+        self.faults, self.is_up, self.is_cut, self.tries = faults, False, False, 0
 
     async def connect(self) -> Self:
+        self.tries += 1
+        if self.is_cut:
+            raise ConnectError("connect", "no answer")
         if self.faults:
             raise self.faults.pop(0)
         self.is_up = True
@@ -133,7 +140,23 @@ class OpenTransport(Transport):
 
     @property
     def is_connected(self) -> bool:
-        return self.is_up
+        return self.is_up and not self.is_cut
+
+
+class LinkedAgent(FakeBoardAgent):
+    """An agent whose waits end, as a real one's, soon after its link was cut."""
+
+    link: OpenTransport
+
+    async def wait(self, attempt_id: str) -> AttemptStatus:
+        if self.fail["wait"] or self._attempts[attempt_id].run.is_lost:
+            return await super().wait(attempt_id)
+        self._begin("wait", attempt_id)
+        while (status := self._status(attempt_id)).phase == "running":
+            await self._clock.sleep(1.0)
+            if self.link.is_cut:
+                raise LinkLostError("wait", "no keepalive was answered")
+        return status
 
 
 class ListSink:
@@ -156,6 +179,8 @@ class LabBoard:
     controller: FakePowerController
     transport: OpenTransport
     feed: MeterFeed | None = None
+    outlet: Outlet | None = None
+    outlet_shared: tuple[str, ...] = ()
 
     def equipment(self) -> BoardEquipment:
         board = Board(name=self.name, profile="fake", host="127.0.0.1", user="u")
@@ -167,7 +192,16 @@ class LabBoard:
             return self.controller
 
         profile = BoardProfile(name="fake", summary="a fake", cores=6)
-        return BoardEquipment(board, profile, lambda: self.transport, agent, controller, self.feed)
+        return BoardEquipment(
+            board,
+            profile,
+            lambda: self.transport,
+            agent,
+            controller,
+            self.feed,
+            outlet=self.outlet,
+            outlet_shared=self.outlet_shared,
+        )
 
 
 def _payload() -> Payload:
@@ -197,8 +231,9 @@ class Lab:
         meter: Meter | None = None,
         spec: MeterSpec | None = None,
     ) -> LabBoard:
-        agent = FakeBoardAgent(self.clock, script)  # type: ignore[arg-type]  # tests hand in lambdas
-        board = LabBoard(name, agent, FakePowerController(), OpenTransport([]))
+        agent = LinkedAgent(self.clock, script)  # type: ignore[arg-type]  # tests hand in lambdas
+        agent.link = OpenTransport([])
+        board = LabBoard(name, agent, FakePowerController(), agent.link)
         if meter is not None:
             board.feed = MeterFeed(
                 spec or MeterSpec(name=f"m-{name}", kind="fake"), meter, self.clock
