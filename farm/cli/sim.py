@@ -64,6 +64,9 @@ def fault(
     after_s: Annotated[
         float, typer.Option("--after", metavar="S", help="Begin in so many seconds.")
     ] = 0.0,
+    in_payload: Annotated[
+        bool, typer.Option("--in-payload", help="Count from when the board runs a payload.")
+    ] = False,
     for_s: Annotated[
         float | None,
         typer.Option("--for", metavar="S", help="End after so many seconds; else by `heal`."),
@@ -83,6 +86,7 @@ def fault(
     wish: dict[str, object] = {
         "after_s": after_s,
         "for_s": for_s,
+        "in_payload": in_payload,
         "parameters": parameters_of(kind_named(kind), settings or []),
     }
     rows = start_fault(open_lab(workspace), board, kind, wish)

@@ -29,7 +29,7 @@ def board_marks(name: str, root: Path) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Victim:
+class Process:
     """A process of a board; its resident memory in kB."""
 
     pid: int
@@ -121,14 +121,14 @@ class BoardProcesses:
             if pid != os.getpid():
                 _send(pid, number)
 
-    def largest(self, name: str, mark: bytes) -> Victim | None:
+    def largest(self, name: str, mark: bytes) -> Process | None:
         """The process with the most memory among those with `mark` in their environment."""
-        victims = (
-            _victim(pid)
+        found = (
+            _process(pid)
             for pid in self._boards[name].busy_ns
             if any(entry.startswith(mark) for entry in _environment(pid))
         )
-        return max(filter(None, victims), key=lambda one: one.resident_kb, default=None)
+        return max(filter(None, found), key=lambda one: one.resident_kb, default=None)
 
     def _make_way(self, pid: int) -> None:
         """Let a process that keeps a core busy step back, once; not one that just begins."""
@@ -221,13 +221,13 @@ def _step_back(pid: int) -> None:
             Path(f"/proc/{pid}/autogroup").write_text(f"{_NICENESS}\n", encoding="ascii")
 
 
-def _victim(pid: int) -> Victim | None:
+def _process(pid: int) -> Process | None:
     fields = _stat_fields(pid)
     if not fields or fields[0] in "ZX":
         return None
     with contextlib.suppress(OSError):
         name = Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").strip()
-        return Victim(pid, name, int(fields[21]) * os.sysconf("SC_PAGE_SIZE") // 1024)
+        return Process(pid, name, int(fields[21]) * os.sysconf("SC_PAGE_SIZE") // 1024)
     return None
 
 

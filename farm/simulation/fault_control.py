@@ -109,7 +109,9 @@ class FaultControl:
         if request.ask == "heal":
             return await self._schedule.heal(request.boards)
         entries = self._schedule.add(request.faults)
-        at_once = [entry for entry in entries if not entry.fault.after_s]
+        at_once = [
+            entry for entry in entries if not entry.fault.after_s and not entry.fault.in_payload
+        ]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_SETTLED_S):
                 for entry in at_once:

@@ -16,7 +16,7 @@ from typing import Protocol
 import asyncssh
 
 from farm.simulation.board_commands.board_files import DATE_OFFSET_FILE, KERNEL_LOG_FILE
-from farm.simulation.board_processes import BoardProcesses
+from farm.simulation.board_processes import BoardProcesses, Process
 from farm.simulation.disk_faults import FullDisk, lose_writes
 from farm.simulation.fault_kinds import FaultKind
 from farm.simulation.faults import Fault
@@ -91,6 +91,15 @@ class FaultEffects:
     def of(self, fault: Fault) -> _Effect:
         """The fault's effect. Entering raises FarmError or OSError where it cannot be had."""
         return self._effects[fault.kind](fault)
+
+    async def payload_of(self, fault: Fault) -> Process:
+        """The payload that runs on the board, or the next one: its largest process."""
+        processes = self._lab.processes
+        payload = processes.largest(fault.board, _PAYLOAD_MARK)
+        while payload is None:
+            await asyncio.sleep(_LOOK_S)  # it may begin at any time, and nobody tells
+            payload = processes.largest(fault.board, _PAYLOAD_MARK)
+        return payload
 
     @asynccontextmanager
     async def _link_drop(self, fault: Fault) -> AsyncIterator[Over]:
@@ -230,11 +239,8 @@ class FaultEffects:
 
     async def _kill_payload(self, fault: Fault) -> None:
         """Wait for a payload, end it as the kernel would, and say so in the kernel's log."""
-        board, processes = self._lab.boards[fault.board], self._lab.processes
-        victim = processes.largest(fault.board, _PAYLOAD_MARK)
-        while victim is None:
-            await asyncio.sleep(_LOOK_S)  # it may begin at any time, and nobody tells
-            victim = processes.largest(fault.board, _PAYLOAD_MARK)
+        board = self._lab.boards[fault.board]
+        victim = await self.payload_of(fault)
         now_s = self._lab.boot_time()
         path = board.files.path(KERNEL_LOG_FILE)
         with path.open("a", encoding="utf-8") as log:

@@ -123,6 +123,8 @@ class FaultSchedule:
         """From the plan to the end. Cancelled when it is healed."""
         event: Event = "end"
         try:
+            if entry.fault.in_payload:
+                await self._effects.payload_of(entry.fault)
             await asyncio.sleep(entry.fault.after_s)
             await self._have(entry)
         except asyncio.CancelledError:

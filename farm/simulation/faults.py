@@ -22,12 +22,16 @@ MOST_FAULTS = 10_000
 
 
 class Fault(Record):
-    """One fault. Times in seconds; without `for_s` it lasts until it is healed."""
+    """One fault. Times in seconds; without `for_s` it lasts until it is healed.
+
+    `after_s` counts from now, or, with `in_payload`, from when the board runs a payload.
+    """
 
     board: str
     kind: FaultKind
     after_s: float = Field(default=0.0, ge=0, le=7 * 86400)
     for_s: float | None = Field(default=None, gt=0, le=7 * 86400)
+    in_payload: bool = False
     parameters: dict[str, float] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -160,6 +164,8 @@ def _parameter(kind: FaultKind, word: str) -> tuple[str, float]:
 
 def settings_of(fault: Fault) -> Iterator[str]:
     """The fault's parameters in words, those too that were not given."""
+    if fault.in_payload:
+        yield f"{fault.after_s:g} s into a payload" if fault.after_s else "in a payload"
     for name in PARAMETERS.get(fault.kind, {}):
         yield f"{name}={fault.number(name):g}"
 
