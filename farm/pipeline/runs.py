@@ -125,12 +125,13 @@ async def execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> Ru
     folder = store.run_folder(run_id)
     with store.lock_run(run_id) as owner, host_log(folder, run_id, progress) as view:
         stop = Stop()
-        work = asyncio.create_task(_execute(lab, store, run_id, view, owner=owner, stop=stop))
+        work = asyncio.create_task(_execute(lab, store, run_id, view, owner))
         with stopping_on_signals(work, stop):
             try:
                 end = await work
             except asyncio.CancelledError:
                 store.set_run_state(run_id, "interrupted")
+                store.add_event(run_id, stop.event())
                 raise InterruptedRunError(
                     f"stopped; `farm resume {run_id}` goes on where it stood"
                 ) from None
@@ -149,7 +150,7 @@ def run_end(store: Store, run_id: str, end: FleetEnd) -> RunEnd:
 
 
 async def _execute(
-    lab: Lab, store: Store, run_id: str, progress: Progress, *, owner: Holder, stop: Stop
+    lab: Lab, store: Store, run_id: str, progress: Progress, owner: Holder
 ) -> FleetEnd:
     clock = SystemClock()
     plan = store.load_plan(run_id)
@@ -179,7 +180,6 @@ async def _execute(
         raise
     except asyncio.CancelledError:
         notices.abandon()
-        journal.record(stop.event())
         raise
     finally:
         await notices.close()
