@@ -124,8 +124,6 @@ SCENES = (
         (
             Target("farm, command", "wall_s", 0.40, "fabric"),
             Target("farm, command", "wall_s", 0.45, "ssh, kept masters"),
-            Target("farm, exec", "wall_s", 0.40, "fabric"),
-            Target("farm, exec", "wall_s", 0.45, "ssh, kept masters"),
             Target("farm, poll", "wall_s", 0.1, "asyncssh"),
             Target("farm, poll, pipelined", "wall_s", 0.05, "asyncssh"),
         ),
