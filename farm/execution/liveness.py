@@ -5,9 +5,6 @@ from collections.abc import Awaitable, Callable
 
 from farm.execution.equipment import RunServices
 
-WINDOW_S = 30.0
-"""Losses so close count as one event: a dead link is noticed within 20 s by default (keepalive of
-5 s, four times), at any moment of these."""
 SHARE, LEAST = 0.8, 3
 """So many of at least three, or all of at least two, are the lab and no coincidence (assumed)."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 30.0
@@ -96,8 +93,9 @@ class LabWatch:
     def _recent(self) -> set[str]:
         if not self._lost:
             return set()
+        together_s = self._services.limits.recovery.together_s
         newest_s = max(self._lost.values())
-        return {name for name, lost_s in self._lost.items() if newest_s - lost_s <= WINDOW_S}
+        return {name for name, lost_s in self._lost.items() if newest_s - lost_s <= together_s}
 
     def _begin(self, struck: set[str], whole: int) -> None:
         limit_s = self._services.limits.recovery.lab_wait_s

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from farm.errors import AuthError, BoardError, ConnectError, Culprit
 from farm.execution.equipment import RunServices
-from farm.execution.liveness import WINDOW_S, LabWatch
+from farm.execution.liveness import LabWatch
 from farm.execution.recovery_counts import BEGUN, POWER_CYCLE, REBOOT, RECOVERY, Spent
 from farm.execution.recovery_power_cycle import OutletError, power_cycle, switch_on
 from farm.execution.retry import backoff_s
@@ -36,9 +36,7 @@ LADDERS: Mapping[Culprit, tuple[str, ...]] = {
 }
 AGENT_AFTER = 2
 """The same link is tried so often before the agent on it is started anew."""
-PATIENCE_S, ASK_PAUSE_S = 60.0, 5.0
-"""A board must have been silent so long before its power is taken: a cable that is out for a
-moment is no reason to cut the power under a file system (assumed)."""
+ASK_PAUSE_S = 5.0
 REFUSED_LOGINS, REFUSED_WAIT_S = 3, 20.0
 """A board that boots refuses logins for a moment (pam_nologin); more tries may get us banned."""
 
@@ -99,8 +97,8 @@ class Ladder:
 
     def worked(self) -> None:
         """Something went well: the next fault begins at the bottom again."""
-        if self._climb.tries or self._climb.done:
-            self._tell(RECONNECT, "; ".join(self._climb.story) or "a fault", "done")
+        if self._climb.tries and not self._climb.done:
+            self._tell(RECONNECT, "; ".join(self._climb.story), "done")
         self._climb, self._refused = _Climb(), 0
         if self._session.is_open:
             self._care.boards.seen(self._board)
@@ -156,7 +154,8 @@ class Ladder:
         clock, since_s = self._services.clock, self._climb.since_s
         if since_s is None or not self._care.boards.may_be_lab(self._board):
             return False
-        while clock.monotonic() < since_s + WINDOW_S:
+        give_up_s = since_s + self._services.limits.recovery.together_s
+        while clock.monotonic() < give_up_s:
             if await self._waited_for_lab(error) or await self.answers():
                 return True
             await clock.sleep(ASK_PAUSE_S)
@@ -291,7 +290,8 @@ class Ladder:
         if outlet is None:
             raise RuntimeError("asked for without an outlet")
         since_s = self._climb.since_s or clock.monotonic()
-        while clock.monotonic() < since_s + PATIENCE_S and not self._session.is_open:
+        give_up_s = since_s + self._services.limits.recovery.patience_s
+        while clock.monotonic() < give_up_s and not self._session.is_open:
             if await self.answers():
                 return
             await clock.sleep(ASK_PAUSE_S)

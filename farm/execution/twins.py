@@ -95,7 +95,7 @@ class Mover:
         text = f"moved from {lost} to {target}: {reason}"
         trial = replace(ticket.trial, board=target)
         self._services.tell(
-            MOVED,
+            "trial_moved",
             board=target,
             trial_id=trial.trial_id,
             text=text,

@@ -5,7 +5,7 @@ docs/results-format.md describes each field; change `SCHEMA` when a field change
 
 from datetime import datetime
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from farm.model.attempt import Outcome, TrialState
 from farm.model.measurement import Measurement, PowerResult, Verdict
@@ -28,7 +28,10 @@ class PowerModeAnswer(Record):
 
 
 class TrialResult(Record):
-    """One trial. None is unknown. `board` is where it ran or is planned to run."""
+    """One trial. None is unknown. `board` is where it ran or is planned to run.
+
+    `moved_from`: the board that it was planned for and that was lost before it ran.
+    """
 
     schema_version: int = Field(
         default=SCHEMA, validation_alias="schema", serialization_alias="schema"
@@ -52,3 +55,14 @@ class TrialResult(Record):
     verdict: Verdict | None = None
     started: datetime | None = None
     ended: datetime | None = None
+    moved_from: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_rare(
+        self, serialize: SerializerFunctionWrapHandler
+    ) -> dict[str, object]:
+        """`moved_from` is there only where a trial was moved: readers of before know no such."""
+        told: dict[str, object] = serialize(self)
+        if self.moved_from is None:
+            told.pop("moved_from", None)
+        return told

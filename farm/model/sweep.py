@@ -67,20 +67,24 @@ class RecoveryLimits(Record):
 
     A board is rebooted only where `Limits.reboot` allows it, and power-cycled only where the
     inventory gives it an outlet of its own; counts are per run and go on when it is resumed.
-    `off_s`: so long the power stays away; 10 s empty the capacitors of common supplies.
-    `rest_s`: so long a quarantined board rests before it is tried, twice as long each time it
-    is still away, `longest_rest_s` at most; `last_chance_s`: so long it is tried when all others
-    are done. `lab_wait_s`: so long a fault of the whole lab is waited out.
+    `patience_s`: a board must be silent so long before its power is cut, for a cable that is out
+    for a moment is no reason to. `off_s`: so long the power stays away; 10 s empty the capacitors
+    of common supplies. `rest_s`: so long a quarantined board rests before it is tried, twice as
+    long each time it is still away, `longest_rest_s` at most; `last_chance_s`: so long it is tried
+    when all others are done. Boards or meters that vanish within `together_s` are the lab's fault
+    (a dead link is noticed within 20 s by default), which is waited out for `lab_wait_s`.
     """
 
     reboots_per_board: int = Field(default=2, ge=0)
     power_cycles_per_board: int = Field(default=2, ge=0)
     power_cycles_per_night: int = Field(default=10, ge=0)
     quarantines_per_board: int = Field(default=5, ge=1)
+    patience_s: float = Field(default=60.0, ge=0)
     off_s: float = Field(default=10.0, gt=0, le=600)
     rest_s: float = Field(default=600.0, gt=0)
     longest_rest_s: float = Field(default=3600.0, gt=0)
     last_chance_s: float = Field(default=60.0, ge=0)
+    together_s: float = Field(default=30.0, gt=0)
     lab_wait_s: float = Field(default=3600.0, ge=0)
 
 
@@ -94,7 +98,8 @@ class Limits(Record):
     in a run; going back to the mode in which it was found comes on top. `reboot_s`: so long a
     board may stay away, twice what users report (one to three minutes). `lease_s`: so long
     after a host vanished a board stays its run's, then it puts itself back; 15 minutes are
-    longer than a host's reboot (assumed).
+    longer than a host's reboot (assumed). `store_wait_s`: so long a database that is away, or a
+    full disk of the host, is waited for.
     """
 
     time_s: float = Field(default=900.0, gt=0)
@@ -106,6 +111,7 @@ class Limits(Record):
     max_reboots: int = Field(default=20, ge=1)
     reboot_s: float = Field(default=300.0, gt=0, le=3600)
     lease_s: float = Field(default=900.0, ge=1, le=24 * 3600)
+    store_wait_s: float = Field(default=3600.0, ge=0, le=24 * 3600)
     recovery: RecoveryLimits = RecoveryLimits()
 
 

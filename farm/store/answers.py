@@ -78,6 +78,7 @@ def _result(
             "verdict": answer.verdict,
             "started": answer.started,
             "ended": answer.ended,
+            "moved_from": answer.moved_from or None,
         }
     # The trial's reason belongs to its last attempt, which need not be the answer.
     is_answered = answer is not None and row.state is TrialState.DONE

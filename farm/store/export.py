@@ -125,6 +125,7 @@ _LATE = (
     "verdict.reasons",
     "started",
     "ended",
+    "moved_from*",
 )
 
 
@@ -151,6 +152,8 @@ def _row(result: TrialResult) -> dict[str, Value]:
         "started": result.started.isoformat() if result.started else None,
         "ended": result.ended.isoformat() if result.ended else None,
     }
+    if result.moved_from is not None:
+        row["moved_from"] = result.moved_from
     for name, value in result.parameters.items():
         row[f"parameter.{name}"] = value
     for name, metric in result.metrics.items():
