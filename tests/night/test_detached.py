@@ -19,7 +19,7 @@ from farm.pipeline.status import run_status
 from farm.store.database import open_store
 from tests.servers.sim_workspace import COUNTING_YAML, SimWorkspace, make_sim_workspace, sim_lab
 
-LIMIT_S = 90.0
+LIMIT_S = 150.0
 GATED_RUN = """\
 import os, time
 import farm_payload as farm
@@ -40,7 +40,7 @@ payloads:
     axes: {cell: [1, 2], seconds: 0.2}
 repeats: 1
 measure: {window_s: 0.1, warmup_s: 0, idle_s: 0, power: "off"}
-limits: {time_s: 120}
+limits: {time_s: 900}
 """
 
 
