@@ -18,6 +18,7 @@ from farm.interfaces.agent import (
     Lease,
 )
 from farm.interfaces.clock import Clock
+from farm.interfaces.telemetry import TelemetryBatch
 from farm.interfaces.transport import CommandResult
 from farm.model.attempt import BoardFingerprint, FileRecord
 from farm.model.measurement import ClockExchange
@@ -87,6 +88,7 @@ class FakeBoardAgent(BoardAgent):
         self.restore: KeptRestore | None = None
         self.files: dict[str, str] = {}
         self.temperature: float | None = 40.0
+        self.on_telemetry: Callable[[TelemetryBatch], None] | None = None
         self.fail: dict[str, list[BoardError]] = defaultdict(list)
         self.log: list[tuple[str, str]] = []
         self.is_closed = False
@@ -248,6 +250,16 @@ class FakeBoardAgent(BoardAgent):
         """`temperature`."""
         self._begin("temperature_c", "")
         return self.temperature
+
+    def start_telemetry(
+        self, argv: Sequence[str], rate_hz: float, on_batch: Callable[[TelemetryBatch], None]
+    ) -> None:
+        """A test tells telemetry through `on_telemetry`; nothing comes by itself."""
+        self.on_telemetry = on_batch
+
+    def stop_telemetry(self) -> None:
+        """Nobody listens any more."""
+        self.on_telemetry = None
 
     async def close(self) -> None:
         """Attempts go on."""
