@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -18,7 +19,7 @@ from farm.cli.plan_view import duration, span_text
 from farm.interfaces.sinks import Progress, RunEvent, TrialProgress
 from farm.model.attempt import TrialState
 from farm.model.parameters import parameters_text
-from farm.model.plan import Plan
+from farm.model.plan import Lane, Plan
 from farm.pipeline.night import BEGINS, WAITING
 from farm.planning.outlook import Outlook
 from farm.planning.pace import Pace
@@ -46,6 +47,12 @@ class BoardRow:
     temperature_c: float | None = None
 
 
+def _row(lane: Lane, decided: Mapping[str, tuple[int, int]]) -> BoardRow:
+    ended, bad = decided.get(lane.board, (0, 0))
+    state = "waiting" if lane.trials else "finished"
+    return BoardRow(len(lane.trials) + ended, ended, bad, state)
+
+
 class RunView(Progress):
     """Keeps the rows; `LiveView` and `PlainView` show them."""
 
@@ -55,9 +62,11 @@ class RunView(Progress):
         known: Mapping[str, TrialProgress],
         now: Callable[[], float] = time.monotonic,
         pace: Pace | None = None,
+        decided: Mapping[str, tuple[int, int]] = MappingProxyType({}),
     ) -> None:
+        """`decided` counts trials by board that the plan leaves out, and how many failed."""
         self.plan = plan
-        self.rows = {lane.board: BoardRow(len(lane.trials)) for lane in plan.lanes}
+        self.rows = {lane.board: _row(lane, decided) for lane in plan.lanes}
         self.trials = {trial.trial_id: trial for trial in plan.trials}
         self.events: deque[RunEvent] = deque(maxlen=SHOWN_EVENTS)
         self._name_width = min(LONGEST_NAME, max(map(len, self.rows), default=0))
@@ -66,13 +75,13 @@ class RunView(Progress):
         for trial_id, progress in known.items():
             if progress.state in FINAL and trial_id in self.trials:
                 self._count_row(trial_id, progress.state)
-        decided = {name for name, one in known.items() if one.state in FINAL}
-        self.outlook = Outlook(plan, pace or Pace(plan.sweep), decided, now)
+        ended = {name for name, one in known.items() if one.state in FINAL}
+        self.outlook = Outlook(plan, pace or Pace(plan.sweep), ended, now)
 
     @property
     def total(self) -> int:
         """Trials of the plan."""
-        return len(self.trials)
+        return sum(row.total for row in self.rows.values())
 
     @property
     def ended(self) -> int:
@@ -187,8 +196,9 @@ class LiveView(RunView):
         console: Console,
         now: Callable[[], float] = time.monotonic,
         pace: Pace | None = None,
+        decided: Mapping[str, tuple[int, int]] = MappingProxyType({}),
     ) -> None:
-        super().__init__(plan, known, now, pace)
+        super().__init__(plan, known, now, pace, decided)
         self.console = console
         self.live = Live(
             get_renderable=self.render, console=console, refresh_per_second=4, transient=False
@@ -294,12 +304,13 @@ def open_view(
     *,
     plain_lines: bool,
     pace: Pace | None = None,
+    decided: Mapping[str, tuple[int, int]] = MappingProxyType({}),
 ) -> Iterator[RunView]:
     """The live view in a terminal, plain lines elsewhere or when asked for."""
     console = Console()
     if plain_lines or not console.is_terminal:
-        yield PlainView(plan, known, pace=pace)
+        yield PlainView(plan, known, pace=pace, decided=decided)
         return
-    view = LiveView(plan, known, console, pace=pace)
+    view = LiveView(plan, known, console, pace=pace, decided=decided)
     with view.live:
         yield view

@@ -40,6 +40,8 @@ FinishByOption = Annotated[
 SafeOption = Annotated[
     bool, typer.Option("--safe", help="Let the upper end of the estimate fit, not the middle.")
 ]
+SHOWN_HISTORY = 2000
+"""Attempts that the live view learns from: the run itself soon tells more, and must not wait."""
 runs = typer.Typer(help="Runs in the store.", no_args_is_help=True)
 
 
@@ -167,6 +169,7 @@ def _execute(
     import asyncio
 
     from farm.cli.live import open_view
+    from farm.model.attempt import TrialState
     from farm.pipeline.runs import execute
     from farm.pipeline.silent_view import SilentView
     from farm.planning.plan import pace_of
@@ -174,14 +177,18 @@ def _execute(
     if is_detached:  # the host's log has it all
         end = asyncio.run(execute(lab, store, run_id, SilentView()))
     else:
-        plan = store.load_plan(run_id)
-        pace = pace_of(plan.sweep, lab.inventory.boards, store.history())
-        with open_view(plan, store.progress(run_id), plain_lines=plain_lines, pace=pace) as view:
+        rest = store.load_rest(run_id)
+        pace = pace_of(rest.plan.sweep, lab.inventory.boards, store.history(SHOWN_HISTORY))
+        with open_view(
+            rest.plan, rest.known, plain_lines=plain_lines, pace=pace, decided=rest.decided
+        ) as view:
             end = asyncio.run(execute(lab, store, run_id, view))
     counts = ", ".join(f"{count} {state.value}" for state, count in sorted(end.counts.items()))
     typer.echo(f"run {run_id}: {counts}")
     for fault in end.faults:
         typer.echo(plain(f"  {fault}"), err=True)
+    if end.counts.get(TrialState.SKIPPED):
+        typer.echo(f"`farm resume {run_id} --skipped` runs what was left out.")
     if not end.is_complete:
         typer.echo(f"`farm runs show {run_id}` tells why. {_resume_hint(run_id, end.counts)}")
         raise typer.Exit(1)
@@ -278,13 +285,10 @@ def show_run(
 def _resume_hint(run_id: str, counts: "Mapping[TrialState, int]") -> str:
     """What `farm resume` would do: trials that are decided, failed ones too, stay so."""
     from farm.execution.fleet import UNFINISHED
-    from farm.model.attempt import TrialState
 
     left = sum(counts.get(state, 0) for state in UNFINISHED)
     if left:
         return f"`farm resume {run_id}` tries the {left} that are pending."
-    if counts.get(TrialState.SKIPPED) and not counts.get(TrialState.FAILED):
-        return f"Nothing is pending; `farm resume {run_id} --skipped` runs what was left out."
     return f"Nothing is pending; `farm resume {run_id} --failed` tries again what failed."
 
 

@@ -1,6 +1,6 @@
 """Device profiles: one YAML file a board type, named like the profile; no Python needed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from farm.config.document import Document, Location, Problem, config_error
@@ -16,10 +16,45 @@ def load_profiles(folders: Sequence[Path]) -> dict[str, BoardProfile]:
     """
     profiles: dict[str, BoardProfile] = {}
     for folder in folders:
-        for path in sorted(folder.glob("*.yaml")):
-            if not path.name.startswith("."):
-                profiles[path.stem] = load_profile(path)
+        for path in _files(folder):
+            profiles[path.stem] = load_profile(path)
     return dict(sorted(profiles.items()))
+
+
+class Profiles(Mapping[str, BoardProfile]):
+    """Profiles by name. Those that come with farm are read when they are asked for.
+
+    Reading two dozen of them takes a third of a second, and a lab has boards of a few types.
+    """
+
+    def __init__(self, shipped: Path, own: Sequence[Path]) -> None:
+        """Built-in profiles of one folder, overridden by those of others. Raises ConfigError."""
+        self._known = load_profiles(own)
+        paths = {path.stem: path for path in _files(shipped)}
+        self._paths = {name: path for name, path in paths.items() if name not in self._known}
+
+    def __getitem__(self, name: str) -> BoardProfile:
+        """One profile. Raises ConfigError if it is broken, KeyError if there is none."""
+        if name not in self._known:
+            self._known[name] = load_profile(self._paths[name])
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, in order."""
+        return iter(sorted({*self._paths, *self._known}))
+
+    def __len__(self) -> int:
+        """How many."""
+        return len({*self._paths, *self._known})
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is one; reads none."""
+        return name in self._paths or name in self._known
+
+
+def _files(folder: Path) -> list[Path]:
+    found = sorted(folder.glob("*.yaml"))
+    return [path for path in found if not path.name.startswith(".")]
 
 
 def load_profile(path: Path) -> BoardProfile:

@@ -8,7 +8,7 @@ from pathlib import Path
 from farm.config.document import Document
 from farm.config.inventory import load_inventory_document
 from farm.config.payloads import load_payloads
-from farm.config.profiles import load_profiles
+from farm.config.profiles import Profiles
 from farm.config.workspace import Workspace, find_workspace
 from farm.model.board import Inventory
 from farm.model.payload import Payload
@@ -32,7 +32,8 @@ def open_lab(folder: Path | None = None) -> Lab:
     Raises ConfigError with file, line and column.
     """
     workspace = find_workspace(folder, os.environ)
-    profiles = load_profiles(workspace.profile_folders)
+    shipped, *own = workspace.profile_folders
+    profiles = Profiles(shipped, own)
     inventory, document = load_inventory_document(workspace.inventory_path, profiles)
     payloads = load_payloads(workspace.payload_folders)
     return Lab(workspace, inventory, document, profiles, payloads)

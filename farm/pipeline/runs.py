@@ -55,9 +55,9 @@ class RunEnd:
 
     @property
     def is_complete(self) -> bool:
-        """Every trial done or unsupported: nothing is left to do or to explain."""
-        good = self.counts.get(TrialState.DONE, 0) + self.counts.get(TrialState.UNSUPPORTED, 0)
-        return good == sum(self.counts.values())
+        """Every trial done or unsupported, but for those that the user let be left out."""
+        good = (TrialState.DONE, TrialState.UNSUPPORTED, TrialState.SKIPPED)
+        return all(state in good or not count for state, count in self.counts.items())
 
 
 def plan_sweep(lab: Lab, sweep: str, history: History = NO_HISTORY) -> Plan:
@@ -143,9 +143,7 @@ async def execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> Ru
 
 def run_end(store: Store, run_id: str, end: FleetEnd) -> RunEnd:
     """Counts by trial state, from the store."""
-    counts: dict[TrialState, int] = {}
-    for trial in store.progress(run_id).values():
-        counts[trial.state] = counts.get(trial.state, 0) + 1
+    counts = dict(store.run(run_id).counts)
     return RunEnd(run_id, counts, tuple(lane.fault for lane in end.lanes if lane.fault))
 
 
@@ -153,7 +151,7 @@ async def _execute(
     lab: Lab, store: Store, run_id: str, progress: Progress, owner: Holder
 ) -> FleetEnd:
     clock = SystemClock()
-    plan = store.load_plan(run_id)
+    plan = store.load_rest(run_id, is_counted=False).plan
     hooks = open_hooks(lab)
     journal = store.journal(run_id)
     facts = RunFacts(run_id, plan.sweep.name, str(store.run_folder(run_id)), host=owner.host)
@@ -169,7 +167,7 @@ async def _execute(
         night = read_night(store, run_id)
         services = await hold_to(night, services, lab, store, plan)
         left_open = await journal.open_attempts()
-        known = await asyncio.to_thread(store.progress, run_id)
+        known = store.load_rest(run_id, is_counted=False).known
         async with _alive(store, run_id, owner, notices):
             await wait_for_start(night, clock, lambda e: notices.tell(e.kind, e.text, e.data))
             end = await run_fleet(plan, equip(lab, plan, clock), services, known, left_open)

@@ -29,6 +29,7 @@ from farm.store.folders import TRACE, TRACE_LOG, attempt_folder, run_folder
 from farm.store.journal import StoreJournal
 from farm.store.locks import Holder
 from farm.store.opening import open_file, open_url
+from farm.store.plans import Rest
 from farm.store.runs import RunInfo
 from farm.store.traces import read_log, read_parquet
 from farm.store.writer import Writer
@@ -132,6 +133,11 @@ class Store:
         with self._reading(run_id) as (connection, key):
             return plans.read_plan(connection, key)
 
+    def load_rest(self, run_id: str, *, is_counted: bool = True) -> Rest:
+        """What is left of a run, quick where that is little; `is_counted`: with what is not."""
+        with self._reading(run_id) as (connection, key):
+            return plans.read_rest(connection, key, is_counted=is_counted)
+
     def find_run(self, ref: str) -> str:
         """A run's id from its id, its unique beginning, or ``last``."""
         with self._database.reading() as connection:
@@ -208,10 +214,10 @@ class Store:
         """``runs/<run>/attempts/<attempt>``; may not be made yet."""
         return attempt_folder(self.results_folder, run_id, attempt_id)
 
-    def history(self) -> History:
-        """How long things took in the newest runs."""
+    def history(self, most_attempts: int = history.MOST_ATTEMPTS) -> History:
+        """How long things took in the newest runs, from so many attempts at most."""
         with self._database.reading() as connection:
-            return history.read_history(connection)
+            return history.read_history(connection, most_attempts=most_attempts)
 
     def reopen_failed(self, run_id: str) -> int:
         """Let all failed trials be pending again; how many. Raises RunHeldError, StoreError."""

@@ -1,15 +1,17 @@
 """A plan as rows, and back: what was stored is what is loaded, field by field."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Literal, cast
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, func, insert, select
 
 from farm.errors import StoreError
+from farm.interfaces.sinks import TrialProgress
 from farm.model.attempt import TrialState
 from farm.model.plan import Cell, Lane, Plan, Trial
 from farm.model.record import Scalar
@@ -19,6 +21,8 @@ from farm.store.schema import CELLS, LANES, RUNS, TRIALS
 
 _PARAMETERS = TypeAdapter(dict[str, Scalar])
 _SKIPPED = TypeAdapter(tuple[str, ...])
+_UNDECIDED = (TrialState.PENDING.value, TrialState.RUNNING.value)
+_MOST_NAMED = 500  # SQLite takes some thousand parameters; beyond, all cells are read
 _BATCH = 5_000  # rows a statement: a night of 100,000 trials never lies twice in memory
 
 
@@ -64,9 +68,21 @@ def insert_plan(
             connection.execute(insert(table), batch)
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is left of a run: a plan of the trials that are not decided, and how those stand.
+
+    `decided` counts the others of each lane's board, and how many of them failed. The lanes are
+    all there; their estimates are cut to their share.
+    """
+
+    plan: Plan
+    known: Mapping[str, TrialProgress]
+    decided: Mapping[str, tuple[int, int]]
+
+
 def read_plan(connection: Connection, run_key: int) -> Plan:
     """The plan of a run, with one object a cell, as the planner makes it."""
-    run = connection.execute(select(RUNS).where(RUNS.c.key == run_key)).one()
     cells = read_cells(connection, run_key)
     trials: dict[int, list[Trial]] = {}
     rows = connection.execute(
@@ -76,33 +92,89 @@ def read_plan(connection: Connection, run_key: int) -> Plan:
     )
     for lane, trial_id, cell_id, repeat, board in rows:
         trials.setdefault(lane, []).append(Trial(trial_id, cells[cell_id], repeat, board))
-    lanes = connection.execute(
+    return _plan(connection, run_key, trials, {})
+
+
+def read_rest(connection: Connection, run_key: int, *, is_counted: bool = True) -> Rest:
+    """What is left of a run. Its cost goes with that, but for one count of all trials.
+
+    Without it nothing is known of the decided ones, and the lanes' estimates are whole.
+    """
+    is_open = (TRIALS.c.run_key == run_key) & TRIALS.c.state.in_(_UNDECIDED)
+    rows = connection.execute(select(TRIALS).where(is_open).order_by(TRIALS.c.position)).all()
+    cells = read_cells(connection, run_key, [row.cell_id for row in rows])
+    trials: dict[int, list[Trial]] = {}
+    known = {}
+    for row in rows:
+        trial = Trial(row.trial_id, cells[row.cell_id], row.repeat, row.board)
+        trials.setdefault(row.lane, []).append(trial)
+        state = TrialState(row.state)
+        known[row.trial_id] = TrialProgress(row.trial_id, state, row.attempts)
+    decided = _decided(connection, run_key) if is_counted else {}
+    plan = _plan(connection, run_key, trials, decided)
+    boards = {plan.lanes[lane].board: counts for lane, counts in decided.items()}
+    return Rest(plan, known, boards)
+
+
+def _decided(connection: Connection, run_key: int) -> dict[int, tuple[int, int]]:
+    """By lane: how many trials are decided, and how many of them failed."""
+    decided: dict[int, tuple[int, int]] = {}
+    for lane, state, count in connection.execute(
+        select(TRIALS.c.lane, TRIALS.c.state, func.count())
+        .where(TRIALS.c.run_key == run_key)
+        .group_by(TRIALS.c.lane, TRIALS.c.state)
+    ):
+        if state not in _UNDECIDED:
+            ended, failed = decided.get(lane, (0, 0))
+            bad = count if state == TrialState.FAILED.value else 0
+            decided[lane] = ended + count, failed + bad
+    return decided
+
+
+def _plan(
+    connection: Connection,
+    run_key: int,
+    trials: Mapping[int, list[Trial]],
+    decided: Mapping[int, tuple[int, int]],
+) -> Plan:
+    """The plan with these trials by lane; `decided` are those of the lane that are not there."""
+    run = connection.execute(select(RUNS).where(RUNS.c.key == run_key)).one()
+    rows = connection.execute(
         select(LANES).where(LANES.c.run_key == run_key).order_by(LANES.c.lane)
     )
-    return Plan(
-        sweep=read_document(Sweep, run.sweep_document),
-        digest=run.plan_digest,
-        lanes=tuple(
+    lanes = []
+    for row in rows:
+        found = tuple(trials.get(row.lane, ()))
+        whole = len(found) + decided.get(row.lane, (0, 0))[0]
+        estimate_s = row.estimate_s if len(found) == whole else row.estimate_s * len(found) / whole
+        lanes.append(
             Lane(
                 board=row.board,
                 profile=row.profile,
                 meter=row.meter,
-                trials=tuple(trials.get(row.lane, ())),
+                trials=found,
                 mode_changes=row.mode_changes,
                 reboots=row.reboots,
-                estimate_s=row.estimate_s,
+                estimate_s=estimate_s,
             )
-            for row in lanes
-        ),
+        )
+    return Plan(
+        sweep=read_document(Sweep, run.sweep_document),
+        digest=run.plan_digest,
+        lanes=tuple(lanes),
         estimate_s=run.estimate_s,
         skipped=_SKIPPED.validate_json(run.skipped_document),
     )
 
 
-def read_cells(connection: Connection, run_key: int) -> dict[str, Cell]:
-    """The cells of a run by id."""
-    rows = connection.execute(select(CELLS).where(CELLS.c.run_key == run_key))
-    return {row.cell_id: _cell(row) for row in rows}
+def read_cells(
+    connection: Connection, run_key: int, only: Sequence[str] | None = None
+) -> dict[str, Cell]:
+    """The cells of a run by id; `only` some of them, if few are given."""
+    query = select(CELLS).where(CELLS.c.run_key == run_key)
+    if only is not None and len(only) <= _MOST_NAMED:
+        query = query.where(CELLS.c.cell_id.in_(set(only)))
+    return {row.cell_id: _cell(row) for row in connection.execute(query)}
 
 
 def _cell(row: Row[tuple[object, ...]]) -> Cell:

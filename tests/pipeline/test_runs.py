@@ -147,7 +147,7 @@ def test_looking_at_results_makes_no_store(lab: Lab) -> None:
         ({}, True),
         ({TrialState.DONE: 2, TrialState.FAILED: 1}, False),
         ({TrialState.DONE: 2, TrialState.PENDING: 1}, False),
-        ({TrialState.SKIPPED: 1}, False),
+        ({TrialState.DONE: 2, TrialState.SKIPPED: 1}, True),
     ],
 )
 def test_a_run_is_complete_when_nothing_is_left_to_explain(
