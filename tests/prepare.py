@@ -46,6 +46,8 @@ NEEDS = (
     Need("qemu-system-aarch64", "qemu-system-arm", _MACHINES),
     Need("fdtput", "device-tree-compiler", _MACHINES),
     Need("mke2fs", "e2fsprogs", _MACHINES),
+    Need("mosquitto", "mosquitto", "meters over MQTT"),
+    Need("snmpd", "snmpd", "meters over SNMP"),
 )
 
 POLICY = Path("/usr/sbin/policy-rc.d")

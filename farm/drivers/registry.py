@@ -44,8 +44,27 @@ TELEMETRY = {
     "files": "farm.drivers.telemetry.files:FilesTelemetry",
     "tegrastats": "farm.drivers.telemetry.tegrastats:TegrastatsTelemetry",
 }
-METERS = {"shelly": "farm.drivers.meters.shelly:ShellyMeter"}
-OUTLETS = {"shelly": "farm.drivers.outlets.shelly:ShellyOutlet"}
+METERS = {
+    "command": "farm.drivers.meters.command:CommandMeter",
+    "csv": "farm.drivers.meters.csv:CsvMeter",
+    "homeassistant": "farm.drivers.meters.homeassistant:HomeassistantMeter",
+    "modbus": "farm.drivers.meters.modbus:ModbusMeter",
+    "mqtt-json": "farm.drivers.meters.mqtt_json:MqttJsonMeter",
+    "prometheus": "farm.drivers.meters.prometheus:PrometheusMeter",
+    "ptdaemon": "farm.drivers.meters.ptdaemon:PtdaemonMeter",
+    "scpi": "farm.drivers.meters.scpi:ScpiMeter",
+    "shelly": "farm.drivers.meters.shelly:ShellyMeter",
+    "snmp": "farm.drivers.meters.snmp:SnmpMeter",
+    "tasmota": "farm.drivers.meters.tasmota:TasmotaMeter",
+}
+OUTLETS = {
+    "command": "farm.drivers.outlets.command:CommandOutlet",
+    "homeassistant": "farm.drivers.outlets.homeassistant:HomeassistantOutlet",
+    "mqtt-json": "farm.drivers.outlets.mqtt_json:MqttJsonOutlet",
+    "shelly": "farm.drivers.outlets.shelly:ShellyOutlet",
+    "snmp": "farm.drivers.outlets.snmp:SnmpOutlet",
+    "tasmota": "farm.drivers.outlets.tasmota:TasmotaOutlet",
+}
 NOTIFIERS = {
     "apprise": "farm.drivers.notifiers.apprise:AppriseNotifier",
     "command": "farm.drivers.notifiers.command:CommandNotifier",
@@ -53,6 +72,9 @@ NOTIFIERS = {
 }
 
 INSTALL = {
+    "aiomqtt": "pip install 'jetfarm[mqtt]'",
+    "pymodbus": "pip install 'jetfarm[modbus]'",
+    "pysnmp": "pip install 'jetfarm[snmp]'",
     "apprise": "pip install 'jetfarm[notify]'",
     "aiohttp": "pip install aiohttp",
     "asyncssh": "pip install asyncssh",

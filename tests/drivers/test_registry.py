@@ -1,5 +1,6 @@
 """Names to drivers: the tables, the folders, entry points, and what is said when it fails."""
 
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint
@@ -77,7 +78,8 @@ def test_names_give_classes() -> None:
 def test_an_unknown_name_lists_the_known_and_the_nearest() -> None:
     with pytest.raises(DriverError) as caught:
         registry.meter_class("shely")
-    assert str(caught.value) == "no meter 'shely'; known: shelly. Did you mean 'shelly'?"
+    known = ", ".join(sorted(registry.METERS))
+    assert str(caught.value) == f"no meter 'shely'; known: {known}. Did you mean 'shelly'?"
 
 
 def test_entry_points_join_the_table() -> None:
@@ -118,3 +120,23 @@ def test_a_missing_library_names_its_install_command(
     monkeypatch.setitem(registry.INSTALL, "absent_library_for_farm", "pip install jetfarm[x]")
     with pytest.raises(DriverError, match=r"run `pip install jetfarm\[x\]`"):
         registry.meter_class("x")
+
+
+@pytest.mark.parametrize(
+    ("kind", "library", "extra", "modules"),
+    [
+        ("mqtt-json", "aiomqtt", "mqtt", ["mqtt_session", "meters.mqtt_json"]),
+        ("modbus", "pymodbus", "modbus", ["meters.modbus"]),
+        ("snmp", "pysnmp", "snmp", ["snmp_session", "meters.snmp"]),
+    ],
+)
+def test_a_meter_without_its_library_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, kind: str, library: str, extra: str, modules: list[str]
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == library]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in modules:
+        monkeypatch.delitem(sys.modules, f"farm.drivers.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(DriverError, match=rf"run `pip install 'jetfarm\[{extra}\]'`"):
+        registry.meter_class(kind)
