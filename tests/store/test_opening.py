@@ -17,6 +17,7 @@ from farm.store import migrate
 from farm.store.database import Store, open_store
 from farm.store.engine import Database, url_database
 from farm.store.schema import HEAD, METADATA
+from tests.servers.postgres import PostgresServer
 from tests.store.builders import new_run
 
 
@@ -138,9 +139,12 @@ def test_a_newer_postgresql_store_is_refused(tmp_path: Path, postgres_database: 
     database.close()
 
 
-def test_an_empty_postgresql_database_is_no_store(tmp_path: Path, postgres_database: str) -> None:
+def test_an_empty_postgresql_database_is_no_store(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    url = postgres.url(postgres.new_database())
     with pytest.raises(StoreError, match="no results here yet"):
-        open_store(tmp_path, database_url=postgres_database, create=False)
+        open_store(tmp_path, database_url=url, create=False)
 
 
 @pytest.mark.parametrize(
