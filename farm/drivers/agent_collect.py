@@ -1,6 +1,7 @@
 """Bring an attempt's files from the board into a folder: whole, hashed, durable."""
 
 import asyncio
+import errno
 import functools
 import hashlib
 import os
@@ -10,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from farm.drivers.agent_answers import Answer
 from farm.drivers.agent_channel import AgentChannel
-from farm.errors import CommandTimeoutError, StoreError, TransferError
+from farm.errors import CommandTimeoutError, StoreError, StoreFullError, TransferError
 from farm.interfaces.agent import AttemptExit
 from farm.model.attempt import FileRecord
 
@@ -64,8 +65,9 @@ async def collect(
 
 
 def _not_kept(path: Path, error: OSError) -> StoreError:
-    """This host cannot keep it. Asking the board again would not help."""
-    return StoreError(
+    """This host cannot keep it. Asking the board again helps only once there is room."""
+    kind = StoreFullError if error.errno in (errno.ENOSPC, errno.EDQUOT) else StoreError
+    return kind(
         f"{path}: cannot write here: {error.strerror or error}. Nothing is lost: the board keeps "
         "the files until `farm resume` has them"
     )

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from farm.execution.equipment import RunServices
+from farm.execution.room import with_room
 from farm.model.attempt import AttemptRecord, TrialState
 from farm.model.trace import PowerTrace
 
@@ -64,7 +65,7 @@ class Committer:
         if before is not None:
             await before  # its fault is this one's too: what follows it may build on it
         if save is not None:
-            await asyncio.to_thread(save)
+            await with_room(self._services.journal, lambda: asyncio.to_thread(save))
         await self._services.journal.finish_attempt(record, state, trace)
         self._services.show(
             "trial_end",

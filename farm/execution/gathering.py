@@ -3,6 +3,7 @@
 from farm.execution.clock_map import KnownClock, clock_goal_s, sample_clock
 from farm.execution.equipment import RunServices
 from farm.execution.judgement import Evidence
+from farm.execution.room import with_room
 from farm.execution.sampling import MeterFeed
 from farm.execution.session import BoardSession
 from farm.execution.steps import timed
@@ -41,7 +42,10 @@ class Gatherer:
             evidence.clock_after = await self.clock(is_fresh=has_traces)
         if status is not None and status.exit is not None:
             with timed(self._services.clock, evidence.steps, "collect"):
-                evidence.files = await agent.collect(status.exit, evidence.folder)
+                ended = status.exit
+                evidence.files = await with_room(
+                    self._services.journal, lambda: agent.collect(ended, evidence.folder)
+                )
         cell = evidence.trial.cell
         if evidence.mode is None:  # adopted: what the board is in now is what it ran in
             mode = await self._session.set_mode(cell.power_mode, cell.clocks)

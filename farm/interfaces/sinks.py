@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from farm.errors import StoreFullError
 from farm.model.attempt import AttemptRecord, TrialState
 from farm.model.trace import MeterMiss, MeterReading, PowerTrace
 
@@ -82,6 +83,10 @@ class Journal(Protocol):
     @abstractmethod
     async def events_of(self, kinds: Sequence[str]) -> Sequence[RunEvent]:
         """What was recorded of these kinds in this run, by earlier hosts too, oldest first."""
+
+    async def room(self, fault: StoreFullError) -> None:
+        """After `fault`: return once there is room; raises it when it is not waited for."""
+        raise fault
 
 
 class TraceSink(Protocol):

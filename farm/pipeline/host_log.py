@@ -133,6 +133,7 @@ _WARNINGS = (
     "notify_failed",
     "host_suspended",
     "clock_stepped",
+    "store_waits",
 )
 
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from farm.errors import (
     InterruptedRunError,
     NoBoardReachedError,
     RunHeldError,
+    StoreAwayError,
 )
 from farm.execution.equipment import RunServices
 from farm.execution.fleet import FleetEnd, run_fleet
@@ -41,6 +42,8 @@ from farm.pipeline.stopping import Stop, stopping_on_signals
 from farm.planning.pace import NO_HISTORY
 from farm.planning.plan import make_plan
 from farm.store.database import DATABASE_FILE, Store, open_store
+from farm.store.failures import file_errors
+from farm.store.journal import StoreJournal
 from farm.store.locks import Holder
 from farm.store.traces import TraceLog, read_trace_log
 
@@ -130,8 +133,9 @@ async def execute(lab: Lab, store: Store, run_id: str, progress: Progress) -> Ru
             try:
                 end = await work
             except asyncio.CancelledError:
-                store.set_run_state(run_id, "interrupted")
-                store.add_event(run_id, stop.event())
+                with contextlib.suppress(StoreAwayError):  # `farm resume` goes on all the same
+                    store.set_run_state(run_id, "interrupted")
+                    store.add_event(run_id, stop.event())
                 raise InterruptedRunError(
                     f"stopped; `farm resume {run_id}` goes on where it stood"
                 ) from None
@@ -158,8 +162,24 @@ async def _execute(
     notices = Notices(progress, hooks, facts, journal, clock)
     for fault in await asyncio.to_thread(hook_faults, hooks):
         notices.fail(fault)
+    limit_s = plan.sweep.limits.store_wait_s
+    with store.patience.granted(limit_s, notices.tell, _stop_watch()):
+        return await _work(lab, store, plan, journal, notices, owner=owner)
+
+
+async def _work(
+    lab: Lab,
+    store: Store,
+    plan: Plan,
+    journal: StoreJournal,
+    notices: Notices,
+    *,
+    owner: Holder,
+) -> FleetEnd:
+    is_stopping = _stop_watch()
+    clock, run_id = notices.clock, notices.facts.run_id
     try:
-        store.set_run_state(run_id, "running")
+        await asyncio.to_thread(store.set_run_state, run_id, "running")
         notices.tell("host_began", str(owner))
         services = _services(
             lab, store, plan, run_id, journal=journal, notices=notices, owner=owner
@@ -181,10 +201,17 @@ async def _execute(
         raise
     finally:
         await notices.close()
-        await journal.close()
+        with contextlib.suppress(*((StoreAwayError,) if is_stopping() else ())):
+            await journal.close()
     state = "finished" if not any(lane.fault for lane in end.lanes) else "interrupted"
-    store.set_run_state(run_id, state)
+    await asyncio.to_thread(store.set_run_state, run_id, state)
     return end
+
+
+def _stop_watch() -> Callable[[], bool]:
+    """Tells, in any thread, whether the task that is current now was asked to stop."""
+    task = asyncio.current_task()
+    return lambda: task is not None and task.cancelling() > 0
 
 
 def _services(
@@ -255,7 +282,8 @@ TRACE_LOG = "power.jsonl"
 
 
 def _open_trace(folder: Path, meter: str) -> TraceLog:
-    folder.mkdir(parents=True, exist_ok=True)
+    with file_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     return TraceLog(folder / TRACE_LOG, meter=meter)
 
 

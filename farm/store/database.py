@@ -29,6 +29,7 @@ from farm.store.folders import TRACE, TRACE_LOG, attempt_folder, run_folder
 from farm.store.journal import StoreJournal
 from farm.store.locks import Holder
 from farm.store.opening import open_file, open_url
+from farm.store.patience import Patience
 from farm.store.plans import Rest
 from farm.store.runs import RunInfo
 from farm.store.traces import read_log, read_parquet
@@ -73,7 +74,8 @@ class Store:
 
     def __init__(self, database: Database, results: Path) -> None:
         self._database = database
-        self._writer = Writer(database)
+        self.patience = Patience(results)
+        self._writer = Writer(database, self.patience)
         self.results_folder = results
 
     def __enter__(self) -> Self:

@@ -1,24 +1,40 @@
 """Connections to the database: SQLite in a results folder, or PostgreSQL by URL."""
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from farm.errors import StoreError, StoreVersionError
-from farm.store.failures import damaged, store_errors
+from farm.errors import StoreAwayError, StoreError, StoreVersionError
+from farm.store.failures import damaged, store_errors, translated
 
 _MAGIC = b"SQLite format 3\0"  # documented: https://sqlite.org/fileformat2.html section 1.2
 _QUICK_CHECK_LIMIT = 64 * 1024 * 1024
 """Above this size the file is not read whole at opening. Measured: 0.4 s of CPU for 460 MB, which
 a resume would spend before it looks at the first board."""
 _WRITES = "farm_writes"
+_RESTART_S = 2.0
+_UNKNOWN = "22023"  # invalid_parameter_value: what pg_xact_status says of a transaction to come
+_LINK = {
+    "connect_timeout": "10",
+    "keepalives_idle": "10",
+    "keepalives_interval": "3",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+    "application_name": "farm",
+    "options": "-c statement_timeout=120s -c lock_timeout=20s "
+    "-c idle_in_transaction_session_timeout=120s",
+}
+"""libpq's settings, where the URL has none: a half-open link is noticed within 20 s, a lock that
+somebody forgot within 20 s, and the server ends within two minutes what we left open.
+https://www.postgresql.org/docs/current/libpq-connect.html"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +48,21 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection that sees one state of the database throughout. Raises StoreError."""
-        with store_errors(self.where), self.engine.connect() as connection:
+        with store_errors(self.where), self._connected() as connection:
             if self.path is None:
                 connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield connection
+
+    def _connected(self) -> Connection:
+        """A server that restarts is given a moment; what it said then is told."""
+        try:
+            return self.engine.connect()
+        except OperationalError as error:
+            if not isinstance(translated(error, self.where), StoreAwayError):
+                raise
+        time.sleep(_RESTART_S)
+        return self.engine.connect()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -50,6 +76,33 @@ class Database:
     def writer(self) -> Connection:
         """A connection whose transactions hold the write lock from their start; close it."""
         return self.engine.connect().execution_options(**{_WRITES: True})
+
+    def transaction_id(self, connection: Connection) -> str:
+        """The name of a server's transaction, by which `has_committed` finds it; "" in a file.
+
+        A file has no link that could be cut between a commit and its acknowledgement.
+        """
+        if self.path is not None:
+            return ""
+        asked = "SELECT pg_current_xact_id()::text"
+        return str(connection.exec_driver_sql(asked).scalar_one())
+
+    def has_committed(self, transaction_id: str) -> bool:
+        """Whether a transaction whose connection was lost took hold.
+
+        Raises what the database raises, StoreAwayError while the server does not know yet.
+        """
+        with self.engine.connect() as connection:
+            try:
+                asked = text("SELECT pg_xact_status(CAST(:name AS xid8))")
+                fate = connection.execute(asked, {"name": transaction_id}).scalar()
+            except DBAPIError as error:
+                if getattr(error.orig, "sqlstate", "") == _UNKNOWN:  # of the future
+                    return False  # a standby took over that never had it
+                raise
+        if fate == "in progress":  # the server has not noticed yet that we are gone
+            raise StoreAwayError(f"{self.where}: a transaction that was cut off still goes on")
+        return str(fate) == "committed"
 
     def close(self) -> None:
         """Close all connections."""
@@ -96,7 +149,11 @@ def url_database(url: str) -> Database:
         )
     where = parsed.render_as_string(hide_password=True)
     try:
-        engine = create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        engine = create_engine(
+            parsed.set(drivername="postgresql+psycopg"),
+            pool_pre_ping=True,
+            connect_args={key: word for key, word in _LINK.items() if key not in parsed.query},
+        )
     except ModuleNotFoundError as error:
         raise StoreError(f"{where}: needs psycopg; pip install 'jetfarm[postgres]'") from error
     except SQLAlchemyError as error:

@@ -7,19 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
-from farm.errors import StoreError, StoreVersionError
+from farm.errors import StoreAwayError, StoreError, StoreFullError, StoreVersionError
 
 _LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED")
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+_FORBIDDEN = "42501"
 _FULL_BELOW = 1024 * 1024
 """Bytes free under which an I/O error is told as a full disk: SQLite reports a file that it
 could not extend (the WAL's index) as an I/O error, not as SQLITE_FULL. Assumed."""
 
 
-class StoreLockedError(StoreError):
-    """Another process keeps the database locked; trying again may help."""
+_AWAY = ("08", "53", "57", "40001", "40P01", "55P03", "25P03", "25P04", "25006")
+"""SQLSTATEs that pass: no connection, no resources, an administrator or a crash, a conflict, a
+lock, a time limit of a session, a server that is read-only since another one took over.
+https://www.postgresql.org/docs/current/errcodes-appendix.html"""
 
 
 def damaged(path: Path | str, what: str) -> StoreVersionError:
@@ -39,9 +42,9 @@ def is_full(path: Path) -> bool:
         return False
 
 
-def disk_full(path: Path | str) -> StoreError:
+def disk_full(path: Path | str) -> StoreFullError:
     """The error for a full disk."""
-    return StoreError(
+    return StoreFullError(
         f"{path}: the disk is full. Make room; what is committed is safe, and `farm resume` "
         "continues from it"
     )
@@ -51,12 +54,11 @@ def translated(error: SQLAlchemyError, where: Path | str) -> StoreError:
     """The StoreError for a database's error; `where` is the file, or a URL without password."""
     original = error.orig if isinstance(error, DBAPIError) else None
     if not isinstance(original, sqlite3.Error):
-        detail = str(original or error).strip().splitlines()[0]
-        return StoreError(f"{where}: {detail}. Is the database up, and may this user write?")
+        return _of_server(error, where)
     name = getattr(original, "sqlite_errorname", "") or ""
     path = Path(where)
     if name.startswith(_LOCKED):
-        return StoreLockedError(
+        return StoreAwayError(
             f"{where}: another process keeps the database locked. Close what holds it "
             "(a database browser, a backup) and run the command again"
         )
@@ -69,6 +71,20 @@ def translated(error: SQLAlchemyError, where: Path | str) -> StoreError:
             f"{where}: {original}. Check the owner and mode of the file and its folder"
         )
     return StoreError(f"{where}: {original} ({name or type(original).__name__})")
+
+
+def _of_server(error: SQLAlchemyError, where: Path | str) -> StoreError:
+    """PostgreSQL's. What never came to a connection has no SQLSTATE."""
+    original = error.orig if isinstance(error, DBAPIError) else None
+    detail = (str(original or error).strip() or type(original or error).__name__).splitlines()[0]
+    state = getattr(original, "sqlstate", None)
+    is_cut = isinstance(error, DBAPIError) and error.connection_invalidated
+    is_unmade = isinstance(error, OperationalError) and state is None
+    if is_cut or is_unmade or (state or "").startswith(_AWAY):
+        return StoreAwayError(f"{where}: {detail}. Is the database up, and may this user write?")
+    if state == _FORBIDDEN:
+        return StoreError(f"{where}: {detail}. This user may not do that (docs/store.md: roles)")
+    return StoreError(f"{where}: {detail}")
 
 
 @contextmanager

@@ -10,14 +10,14 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from farm.errors import StoreError
+from farm.errors import StoreError, StoreFullError
 from farm.interfaces.sinks import Journal, OpenAttempt, RunEvent
 from farm.model.attempt import AttemptRecord, TrialState
 from farm.model.trace import PowerTrace
 from farm.store import attempts, moves
 from farm.store.documents import document
 from farm.store.engine import Database
-from farm.store.failures import file_errors
+from farm.store.failures import disk_full, file_errors
 from farm.store.folders import EARLIER_LOG, TRACE, TRACE_LOG, attempt_folder, write_manifest
 from farm.store.traces import TraceAnchor, read_log, write_parquet
 from farm.store.writer import Writer
@@ -45,6 +45,9 @@ class StoreJournal(Journal):
     ) -> Path:
         """Trial and attempt become running; the attempt's folder, not yet made."""
         folder = attempt_folder(self._results, self._run_id, attempt_id)
+        patience = self._writer.patience
+        if patience.is_granted and not patience.has_room:
+            await patience.room(disk_full(self._results))
 
         def job(connection: Connection) -> None:
             attempts.begin_attempt(
@@ -69,7 +72,7 @@ class StoreJournal(Journal):
         folder = attempt_folder(self._results, self._run_id, record.attempt_id)
         has_log = (folder / TRACE_LOG).exists()
         if trace is not None or has_log:
-            await self._in_thread(lambda: self._write_trace(folder, record, trace))
+            await self._write_trace_patiently(folder, record, trace)
 
         text = document(record)
 
@@ -114,12 +117,27 @@ class StoreJournal(Journal):
         await self.flush()
         return await self._in_thread(lambda: self._read_events(tuple(kinds)))
 
+    async def room(self, fault: StoreFullError) -> None:
+        """Return after a pause, once the disk has room; raises what `fault` came to."""
+        await self._writer.patience.room(fault)
+
     async def close(self) -> None:
         """Write the last events. Raises StoreError if that fails; closing twice is no error."""
         try:
             await self.flush()
         finally:
             self._files.shutdown(wait=True)
+
+    async def _write_trace_patiently(
+        self, folder: Path, record: AttemptRecord, trace: PowerTrace | None
+    ) -> None:
+        while True:
+            try:
+                await self._in_thread(lambda: self._write_trace(folder, record, trace))
+            except StoreFullError as full:
+                await self.room(full)
+            else:
+                return
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._files, work)

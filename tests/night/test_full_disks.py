@@ -1,6 +1,8 @@
 """Disks that fill up in the middle of a run: the board's, and the host's."""
 
+import contextlib
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,10 +31,17 @@ metrics:
 """
 WRITER_RUN = """\
 import os
+import time
+from pathlib import Path
+
 import farm_payload as farm
 
-with open(os.environ["FARM_ROOT"] + "/var/counter", "a") as counter:
+var = Path(os.environ["FARM_ROOT"], "var")
+with open(var / "counter", "a") as counter:
     counter.write(os.environ["FARM_ATTEMPT"] + "\\n")
+started = len((var / "counter").read_text().split())
+while (var / "hold").exists() and started > 2 and not (var / "go").exists():
+    time.sleep(0.05)
 with farm.window("measured"):
     with open(farm.out_path("data.bin"), "wb") as file:
         for _ in range(farm.params()["megabytes"]):
@@ -47,7 +56,7 @@ payloads:
     axes: {megabytes: %s, cell: [1, 2, 3, 4]}
 measure: {window_s: 0.0001, warmup_s: 0, idle_s: 0, power: "off"}
 repeats: 1
-limits: {time_s: 30, retries: 1, connect_retries: 1}
+limits: {time_s: 120, retries: 1, connect_retries: 1, store_wait_s: %s}
 """
 
 
@@ -65,11 +74,13 @@ def mount(*words: str) -> None:
     subprocess.run(["mount", *words], check=True)
 
 
-def writing_workspace(root: Path, boards: int, megabytes: str) -> SimWorkspace:
+def writing_workspace(
+    root: Path, boards: int, megabytes: str, wait_s: float = 3600.0
+) -> SimWorkspace:
     workspace = make_sim_workspace(root, boards=boards)
     yaml = WRITER_YAML + "artifacts: ['**']\n"
     workspace.write_payload("writer", {"payload.yaml": yaml, "run.py": WRITER_RUN})
-    workspace.write_sweep("disks", SWEEP % megabytes)
+    workspace.write_sweep("disks", SWEEP % (megabytes, wait_s))
     return workspace
 
 
@@ -89,26 +100,106 @@ def test_the_disk_of_one_board_is_full(tmp_path: Path) -> None:
     assert "internal error" not in text
 
 
-def test_the_disk_of_the_host_is_full(tmp_path: Path) -> None:
+@contextmanager
+def run_into_a_full_disk(workspace: SimWorkspace) -> Iterator["subprocess.Popen[str]"]:
+    """A run whose host's disk is full once each board has done two of its four trials."""
+    for board in workspace.boards:
+        (workspace.board_root(board) / "var").mkdir(parents=True, exist_ok=True)
+        (workspace.board_root(board) / "var" / "hold").touch()
+    with subprocess.Popen(
+        workspace.command("run", "disks", "--plain"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        read_until(process, "[4/8]")
+        fill(workspace.root / "results" / "ballast")
+        for board in workspace.boards:
+            (workspace.board_root(board) / "var" / "go").touch()
+        yield process
+
+
+def read_until(process: "subprocess.Popen[str]", word: str) -> str:
+    assert process.stdout is not None
+    seen = ""
+    for line in process.stdout:
+        seen += line
+        if word in line:
+            return seen
+    raise AssertionError(f"no {word!r} in:\n{seen}")
+
+
+def fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(b"x" * size)
+
+
+def check_all_done_once(workspace: SimWorkspace) -> None:
+    results = {one["trial"]: one for one in workspace.results()}
+    assert {one["state"] for one in results.values()} == {"done"}
+    assert {one["attempts"] for one in results.values()} == {1}
+    started = sorted(line.split(".", 1)[1] for line in workspace.counted())
+    assert started == sorted(f"{trial}-a1" for trial in results)
+    for trial in results:
+        folder = next((workspace.root / "results").glob(f"runs/*/attempts/{trial}-a1"))
+        assert (folder / "artifacts" / "data.bin").stat().st_size == 1 << 20
+
+
+def test_a_full_disk_of_the_host_is_waited_for(tmp_path: Path) -> None:
     workspace = writing_workspace(tmp_path, 2, "1")
     results_dir = workspace.root / "results"
-    with small_disk(results_dir, "4m"), sim_lab(workspace):
-        text = workspace.farm("run", "disks", "--plain", status=1)
+    with small_disk(results_dir, "96m"), sim_lab(workspace):
+        with run_into_a_full_disk(workspace) as process:
+            text = read_until(process, "store waits")
+            assert "MB are missing" in text
+            assert str(results_dir) in text
+            (results_dir / "ballast").unlink()
+            assert process.stdout is not None
+            text = process.stdout.read()
+            assert process.wait(timeout=60) == 0, text
+        assert "store back" in text
+        assert "store waits" not in text
         assert "internal error" not in text
-        assert str(results_dir) in text
-        assert "No space left" in text or "disk is full" in text
-        assert "farm resume" in text
+        check_all_done_once(workspace)
+
+
+def test_a_run_that_waits_for_room_can_be_stopped(tmp_path: Path) -> None:
+    workspace = writing_workspace(tmp_path, 2, "1")
+    results_dir = workspace.root / "results"
+    with small_disk(results_dir, "96m"), sim_lab(workspace):
+        with run_into_a_full_disk(workspace) as process:
+            read_until(process, "store waits")
+            process.send_signal(signal.SIGINT)
+            assert process.stdout is not None
+            text = process.stdout.read()
+            assert process.wait(timeout=60) == 130, text
+        assert text.count(" restored") == 2, text
+        assert "internal error" not in text
+        (results_dir / "ballast").unlink()
         before = {one["trial"]: one for one in workspace.results() if one["state"] == "done"}
-        assert 0 < len(before) < 8
-        mount("-o", "remount,size=64m", str(results_dir))
+        assert 4 <= len(before) < 8
         workspace.farm("resume", "last", "--plain")
         after = {one["trial"]: one for one in workspace.results()}
-        counted = workspace.counted()
-        for one in after.values():
-            folder = next(results_dir.glob(f"runs/*/attempts/{one['trial']}-a1"))
-            assert (folder / "artifacts" / "data.bin").stat().st_size == 1 << 20
     assert {one["state"] for one in after.values()} == {"done"}
     assert {trial: after[trial] for trial in before} == before
-    assert {one["attempts"] for one in after.values()} == {1}
-    started = sorted(line.split(".", 1)[1] for line in counted)
-    assert started == sorted(f"{trial}-a1" for trial in after)
+
+
+def test_the_wait_for_room_ends(tmp_path: Path) -> None:
+    workspace = writing_workspace(tmp_path, 2, "1", wait_s=1.0)
+    results_dir = workspace.root / "results"
+    with (
+        small_disk(results_dir, "96m"),
+        sim_lab(workspace),
+        run_into_a_full_disk(workspace) as process,
+    ):
+        assert process.stdout is not None
+        text = process.stdout.read()
+        assert process.wait(timeout=60) == 1, text
+    assert "internal error" not in text
+    assert str(results_dir) in text
+    assert "store_wait_s" in text
+    assert "farm resume" in text
