@@ -93,7 +93,7 @@ def test_a_wrong_command_would_be_found(line: str) -> None:
 def told_kinds() -> set[str]:
     """The kinds of events that the code tells or shows, read from its calls."""
     kinds: set[str] = set()
-    for folder in ("execution", "pipeline"):
+    for folder in ("execution", "pipeline", "store"):
         for path in (ROOT / "farm" / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
                 if isinstance(node, ast.Call):
