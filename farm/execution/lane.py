@@ -10,6 +10,7 @@ from typing import TypeVar
 from farm.errors import (
     BoardError,
     FarmError,
+    PayloadError,
     StoreError,
     UnfitBoardError,
     UnsupportedPowerModeError,
@@ -23,11 +24,13 @@ from farm.execution.recovery_health import Health
 from farm.execution.recovery_rest import Roster
 from farm.execution.session import BoardSession
 from farm.execution.trial import Ticket, TrialRunner
-from farm.model.attempt import BoardFingerprint, TrialState
+from farm.model.attempt import BoardFingerprint, Outcome, TrialState
 from farm.model.plan import Trial
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
+
+MOST_HANGS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +239,12 @@ class BoardLane:
         """Try a trial until it is done, failed or unsupported."""
         state = TrialState.PENDING
         while state is TrialState.PENDING:
+            rescues = self.ladder.rescues
             try:
                 state = await self._patiently(lambda: self.runner.run(ticket))
+                if state is TrialState.PENDING and ticket.outcome is Outcome.LOST:
+                    ticket.hangs += self.ladder.rescues > rescues
+                    state = await self._bear(ticket)
             except UnsupportedPowerModeError as error:
                 state = await self._decide_without(ticket.trial, TrialState.UNSUPPORTED, error)
             except BoardError as error:
@@ -245,6 +252,14 @@ class BoardLane:
                     raise
                 state = await self._decide_without(ticket.trial, TrialState.FAILED, error)
         return state
+
+    async def _bear(self, ticket: Ticket) -> TrialState:
+        """A trial under which the board hangs is not begun a third time: it costs the others."""
+        if ticket.hangs < MOST_HANGS:
+            return TrialState.PENDING
+        await self.runner.settle()
+        error = PayloadError("run", f"the board hung under it {ticket.hangs} times")
+        return await self._decide_without(ticket.trial, TrialState.FAILED, error)
 
     async def _decide_without(
         self, trial: Trial, state: TrialState, error: BoardError

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from farm.errors import AuthError, BoardError, ConnectError, Culprit
 from farm.execution.equipment import RunServices
 from farm.execution.liveness import LabWatch
+from farm.execution.recovery_bounds import no_power_cycle, no_reboot
 from farm.execution.recovery_counts import BEGUN, POWER_CYCLE, REBOOT, RECOVERY, Spent
 from farm.execution.recovery_power_cycle import OutletError, power_cycle, switch_on
 from farm.execution.retry import backoff_s
@@ -69,7 +70,10 @@ class _Climb:
 
 
 class Ladder:
-    """One board's steps, and what is used up of them."""
+    """One board's steps, and what is used up of them.
+
+    `rescues` counts the reboots and power cycles that brought the board back.
+    """
 
     def __init__(self, session: BoardSession, services: RunServices, care: Care) -> None:
         self._session, self._services, self._care = session, services, care
@@ -77,6 +81,7 @@ class Ladder:
         self._chance = random.Random(self._board)  # noqa: S311 - jitter, no secret
         self._climb = _Climb()
         self._outlet_fault = ""
+        self.rescues = 0
         self._refused = 0
         self._steps: Mapping[
             str,
@@ -243,14 +248,10 @@ class Ladder:
 
     def _no_reboot(self, error: BoardError) -> str:
         del error
-        limits, spent = self._services.limits, self._care.spent.reboots[self._board]
-        if not limits.reboot:
-            return "the sweep does not allow it (limits: {reboot: true})"
-        if spent >= limits.recovery.reboots_per_board:
-            return f"done {spent} times in this run, which is the limit"
         if REBOOT in self._climb.done:
             return "done already"
-        return "" if self._session.is_open else "the link is down"
+        spent = self._care.spent.reboots[self._board]
+        return no_reboot(self._session, self._services.limits, spent)
 
     async def _reboot(self, error: BoardError) -> None:
         before = self._session.boot_id
@@ -259,31 +260,14 @@ class Ladder:
         await self._services.journal.flush()
         await self._session.ask_reboot()
         await self._session.come_back(before)
-        self._climb.tries = 0
-        self._tell(REBOOT, str(error), "done")
+        self._rescued(REBOOT, error)
 
     def _no_power_cycle(self, error: BoardError) -> str:
         del error
-        bounds, spent = self._services.limits.recovery, self._care.spent.power_cycles
-        equipment = self._session.equipment
-        checks = (
-            (equipment.outlet is None, "the inventory gives it no outlet"),
-            (
-                bool(equipment.outlet_shared),
-                f"its outlet also feeds {', '.join(equipment.outlet_shared)}",
-            ),
-            (bool(self._outlet_fault), self._outlet_fault),
-            (POWER_CYCLE in self._climb.done, "done already"),
-            (
-                spent[self._board] >= bounds.power_cycles_per_board,
-                f"done {spent[self._board]} times in this run, which is the limit",
-            ),
-            (
-                spent.total() >= bounds.power_cycles_per_night,
-                f"the run has had its {bounds.power_cycles_per_night}",
-            ),
-        )
-        return next((text for is_so, text in checks if is_so), "")
+        if POWER_CYCLE in self._climb.done:
+            return "done already"
+        equipment, bounds = self._session.equipment, self._services.limits.recovery
+        return self._outlet_fault or no_power_cycle(equipment, bounds, self._care.spent)
 
     async def _power_cycle(self, error: BoardError) -> None:
         outlet, clock = self._session.equipment.outlet, self._services.clock
@@ -304,8 +288,12 @@ class Ladder:
         self._care.spent.power_cycles[self._board] += 1
         await self._services.journal.flush()
         await power_cycle(self._session, outlet, self._services)
+        self._rescued(POWER_CYCLE, error)
+
+    def _rescued(self, step: str, error: BoardError) -> None:
         self._climb.tries = 0
-        self._tell(POWER_CYCLE, str(error), "done")
+        self.rescues += 1
+        self._tell(step, str(error), "done")
 
     def _begin(self, step: str, error: BoardError) -> None:
         self._climb.done.add(step)

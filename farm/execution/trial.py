@@ -43,6 +43,7 @@ class Ticket:
     """A trial on its way through its attempts; `begun` is the attempt that is open now.
 
     `disturbed` counts attempts in a row that were so; `has_answer`: one of them is a result.
+    `hangs` counts attempts under which the board had to be rebooted or power-cycled.
     `moved_from` is the board that it was planned for, where another one runs it;
     `is_second_chance`: it failed on a board that fails everything, and is not put back again.
     """
@@ -56,6 +57,7 @@ class Ticket:
     has_answer: bool = False
     outcome: Outcome | None = None
     moved_from: str = ""
+    hangs: int = 0
     is_second_chance: bool = False
 
 

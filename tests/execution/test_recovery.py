@@ -131,14 +131,27 @@ async def test_an_outlet_that_feeds_another_board_is_never_switched(tmp_path: Pa
 
 
 async def test_power_cycles_are_bounded_for_a_board_also_over_a_resume(tmp_path: Path) -> None:
-    lab = Lab(tmp_path, limits=limits(power_cycles_per_board=2))
+    lab = Lab(tmp_path, limits=limits(power_cycles_per_board=1))
     _, outlet = hanging(lab, times=99)
     await run(lab)
-    assert outlet.switched == [False, True] * 2
-    assert "done 2 times in this run, which is the limit" in lab.journal.texts("quarantined")[0]
+    assert outlet.switched == [False, True]
+    assert "done once in this run, which is the limit" in lab.journal.texts("quarantined")[0]
     lab.boards["a"].transport.is_cut = False
     await run(lab)
+    assert outlet.switched == [False, True]
+
+
+async def test_a_trial_under_which_the_board_hangs_is_not_begun_a_third_time(
+    tmp_path: Path,
+) -> None:
+    lab = Lab(tmp_path, limits=limits())
+    _, outlet = hanging(lab, times=2)
+    end = await run(lab, repeats=2)
     assert outlet.switched == [False, True] * 2
+    assert lab.journal.states == {"camaxn-r01": TrialState.FAILED, "camaxn-r02": TrialState.DONE}
+    assert "hung under it 2 times" in lab.journal.reasons["camaxn-r01"]
+    assert [record.number for record in lab.journal.records] == [1, 2, 1]
+    assert not end.lanes[0].fault
 
 
 async def test_power_cycles_are_bounded_for_the_night(tmp_path: Path) -> None:
