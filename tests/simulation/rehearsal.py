@@ -67,7 +67,7 @@ repeats: 1
 measure: {window_s: 0.2, warmup_s: 0, idle_s: 0}
 limits:
   time_s: 90
-  retries: 2
+  retries: 8
   requeues: 0
   recovery: {quarantines_per_board: 1, rest_s: 1, last_chance_s: 0, lab_wait_s: 0}
 """
@@ -114,7 +114,7 @@ def rehearsed(root: Path) -> Iterator[Rehearsal]:
         _grow_old(workspace.board_root("power_loss"))
         lab = open_lab(root)
         tell_lab(lab, load_scenario(lab, root / "scenario.yaml"))
-        text = workspace.farm("run", "rehearsal", "--plain", status=None)
+        text = workspace.farm("run", "rehearsal", "--plain", status=None, timeout_s=200)
         lines = (root / ".farm" / "sim" / "faults.jsonl").read_text().splitlines()
         results = {str(one["board"]): one for one in workspace.results()}
         yield Rehearsal(workspace, text, results, [json.loads(line) for line in lines])
