@@ -48,6 +48,7 @@ METERS = {
     "command": "farm.drivers.meters.command:CommandMeter",
     "csv": "farm.drivers.meters.csv:CsvMeter",
     "homeassistant": "farm.drivers.meters.homeassistant:HomeassistantMeter",
+    "kasa": "farm.drivers.meters.kasa:KasaMeter",
     "modbus": "farm.drivers.meters.modbus:ModbusMeter",
     "mqtt-json": "farm.drivers.meters.mqtt_json:MqttJsonMeter",
     "prometheus": "farm.drivers.meters.prometheus:PrometheusMeter",
@@ -55,14 +56,17 @@ METERS = {
     "scpi": "farm.drivers.meters.scpi:ScpiMeter",
     "shelly": "farm.drivers.meters.shelly:ShellyMeter",
     "snmp": "farm.drivers.meters.snmp:SnmpMeter",
+    "tapo": "farm.drivers.meters.tapo:TapoMeter",
     "tasmota": "farm.drivers.meters.tasmota:TasmotaMeter",
 }
 OUTLETS = {
     "command": "farm.drivers.outlets.command:CommandOutlet",
     "homeassistant": "farm.drivers.outlets.homeassistant:HomeassistantOutlet",
+    "kasa": "farm.drivers.outlets.kasa:KasaOutlet",
     "mqtt-json": "farm.drivers.outlets.mqtt_json:MqttJsonOutlet",
     "shelly": "farm.drivers.outlets.shelly:ShellyOutlet",
     "snmp": "farm.drivers.outlets.snmp:SnmpOutlet",
+    "tapo": "farm.drivers.outlets.tapo:TapoOutlet",
     "tasmota": "farm.drivers.outlets.tasmota:TasmotaOutlet",
 }
 NOTIFIERS = {
@@ -73,6 +77,7 @@ NOTIFIERS = {
 
 INSTALL = {
     "aiomqtt": "pip install 'jetfarm[mqtt]'",
+    "kasa": "pip install 'jetfarm[kasa]'",
     "pymodbus": "pip install 'jetfarm[modbus]'",
     "pysnmp": "pip install 'jetfarm[snmp]'",
     "apprise": "pip install 'jetfarm[notify]'",

@@ -89,7 +89,7 @@ class MeterContract:
     async def test_open_tells_who_answers(self) -> None:
         """The device has a model and an identity of its own."""
         async with self.open_rig() as rig:
-            meter = rig.meter(DEADLINE_S)
+            meter = rig.meter(AMPLE_S)
             facts = await _soon(meter.open())
             _demand(bool(facts.model), f"a model, not {facts.model!r}")
             _demand(bool(facts.identity), f"an identity, not {facts.identity!r}")

@@ -127,6 +127,8 @@ def test_a_missing_library_names_its_install_command(
     [
         ("mqtt-json", "aiomqtt", "mqtt", ["mqtt_session", "meters.mqtt_json"]),
         ("modbus", "pymodbus", "modbus", ["meters.modbus"]),
+        ("kasa", "kasa", "kasa", ["kasa_session", "kasa_plug", "meters.kasa"]),
+        ("tapo", "kasa", "kasa", ["kasa_session", "meters.tapo"]),
         ("snmp", "pysnmp", "snmp", ["snmp_session", "meters.snmp"]),
     ],
 )
