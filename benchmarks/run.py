@@ -20,8 +20,19 @@ from benchmarks.results import FOLDER, machine
 HERE = Path(__file__).parent
 DOCUMENT = HERE.parent / "docs" / "benchmarks.md"
 MARK = "<!-- figures: written by `python benchmarks/run.py --docs` -->"
-SCRIPTS = ("startup.py", "planning.py", "transport.py", "exec_200.py", "trial_cost.py")
-QUICK = {"transport.py": ["--repeats", "2", "--only", "kept,stream"], "trial_cost.py": ["--quick"]}
+SCRIPTS = (
+    "startup.py",
+    "planning.py",
+    "resume.py",
+    "transport.py",
+    "exec_200.py",
+    "trial_cost.py",
+)
+QUICK = {
+    "resume.py": ["--repeats", "3"],
+    "transport.py": ["--repeats", "2", "--only", "kept,stream"],
+    "trial_cost.py": ["--quick"],
+}
 
 
 def machine_text() -> str:

@@ -20,7 +20,6 @@ from farm.interfaces.sinks import Progress, RunEvent, TrialProgress
 from farm.model.attempt import TrialState
 from farm.model.parameters import parameters_text
 from farm.model.plan import Lane, Plan
-from farm.pipeline.night import BEGINS, WAITING
 from farm.planning.outlook import Outlook
 from farm.planning.pace import Pace
 from farm.planning.wall_clock import local_text
@@ -94,7 +93,7 @@ class RunView(Progress):
 
     def event(self, event: RunEvent) -> None:
         """Take note of an event."""
-        if event.kind in (WAITING, BEGINS):
+        if event.kind in ("waiting", "begins"):
             self._wait(event)
         row = self.rows.get(event.board)
         if row is not None:

@@ -22,7 +22,6 @@ from farm.planning.plan import pace_of
 from farm.planning.wall_clock import local_text, parse_instant
 from farm.store.database import Store
 
-NIGHT, WAITING, BEGINS = "night", "waiting", "begins"
 NONE = "none"
 SLICE_S = 1.0
 """So long at a time is slept: a clock that is set meanwhile counts after that."""
@@ -101,7 +100,9 @@ def keep_night(store: Store, run_id: str, night: Night) -> None:
         "start_at": night.start_at.isoformat() if night.start_at else None,
         "finish_by": night.finish_by.isoformat() if night.finish_by else None,
     }
-    store.add_event(run_id, RunEvent(datetime.now(UTC), NIGHT, text=_night_text(night), data=data))
+    store.add_event(
+        run_id, RunEvent(datetime.now(UTC), "night", text=_night_text(night), data=data)
+    )
 
 
 def change_night(
@@ -129,7 +130,7 @@ def change_night(
 
 def read_night(store: Store, run_id: str) -> Night:
     """The times of a run, as they were noted last."""
-    events = store.events(run_id, kinds=(NIGHT,))
+    events = store.events(run_id, kinds=("night",))
     if not events:
         return Night()
     return Night(_time(events[-1].data, "start_at"), _time(events[-1].data, "finish_by"))
@@ -177,9 +178,9 @@ async def wait_for_start(night: Night, clock: Clock, tell: Callable[[RunEvent], 
             shown_s = clock.monotonic()
             begins = local_text(when, near=clock.now())
             text = f"begins at {begins}, in {timedelta(seconds=round(left_s))}"
-            tell(RunEvent(clock.now(), WAITING, text=text, data={"begin": when.isoformat()}))
+            tell(RunEvent(clock.now(), "waiting", text=text, data={"begin": when.isoformat()}))
         await clock.sleep(min(left_s, SLICE_S))
-    tell(RunEvent(clock.now(), BEGINS))
+    tell(RunEvent(clock.now(), "begins"))
 
 
 def _after_s(lane: Lane, plan: Plan, pace: Pace) -> float:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.config.profiles import load_profile, load_profiles
+from farm.config.profiles import Profiles, load_profile, load_profiles
 from farm.errors import ConfigError
 
 GOOD = """\
@@ -114,3 +114,23 @@ def test_later_folders_override(tmp_path: Path) -> None:
     profiles = load_profiles([first, second, tmp_path / "missing"])
     assert list(profiles) == ["tx8", "tx9"]
     assert profiles["tx9"].summary == "second"
+
+
+def test_built_in_profiles_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
+    shipped, own = tmp_path / "shipped", tmp_path / "own"
+    for folder in (shipped, own):
+        folder.mkdir()
+        (folder / "tx9.yaml").write_text(GOOD.replace("a board", folder.name))
+    (shipped / "tx8.yaml").write_text("broken: [")
+    profiles = Profiles(shipped, [own, tmp_path / "missing"])
+    assert (list(profiles), len(profiles)) == (["tx8", "tx9"], 2)
+    assert "tx8" in profiles
+    assert "tx7" not in profiles
+    assert profiles["tx9"].summary == "own"
+    with pytest.raises(KeyError):
+        profiles["tx7"]
+    with pytest.raises(ConfigError, match=r"tx8\.yaml"):
+        profiles["tx8"]
+    (own / "tx6.yaml").write_text("broken: [")
+    with pytest.raises(ConfigError, match=r"tx6\.yaml"):
+        Profiles(shipped, [own])
