@@ -10,7 +10,7 @@ from farm.interfaces.outlet import Outlet
 from farm.model.board import Board, Inventory, MeterSpec
 from farm.pipeline.lab import Lab
 
-CHANNEL_OPTIONS = ("id", "channel", "outlet")
+CHANNEL_OPTIONS = ("id", "channel", "outlet", "unit", "cord", "child", "device", "entity", "topic")
 """By these drivers tell the outlets of one device apart."""
 
 PlugKey = tuple[str, str, int | None, tuple[str, ...]]

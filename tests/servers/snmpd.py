@@ -63,8 +63,8 @@ while True:
 class SnmpStrip:
     """An async context manager; `port` is known inside. Values by object identifier."""
 
-    def __init__(self, folder: Path, power: str, *, scale: float = 1.0) -> None:
-        self._folder, self._power, self._scale = folder, power, scale
+    def __init__(self, folder: Path, power: str) -> None:
+        self._folder, self._power = folder, power
         self._file = folder / "strip.json"
         self._fault: Fault = "none"
         self._power_w = 10.0
@@ -91,7 +91,7 @@ class SnmpStrip:
 
     def tell(self) -> None:
         """Write what the strip shows now."""
-        shown: object = round(self._power_w / self._scale)
+        shown: object = round(self._power_w)
         faults: dict[Fault, object] = {
             "garbage": "%&/ not this",
             "nan": "nan",

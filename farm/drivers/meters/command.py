@@ -3,10 +3,10 @@
 In the inventory::
 
     meters:
-      - name: bench-meter
+      bench-meter:
         kind: command
         options: {argv: [/usr/local/bin/read-watts, --port, /dev/ttyUSB0]}
-      - name: dmm
+      dmm:
         kind: command
         options:
           mode: stream

@@ -3,7 +3,7 @@
 In the inventory::
 
     meters:
-      - name: logger-1
+      logger-1:
         kind: csv
         options: {file: /var/log/watts.csv, power: "P1 [W]", delimiter: ";", decimal: ","}
         update_s: 1

@@ -3,7 +3,7 @@
 In the inventory::
 
     meters:
-      - name: plug-1
+      plug-1:
         kind: homeassistant
         host: 192.0.2.20
         secret: env:HOMEASSISTANT_TOKEN     # a long-lived access token of a user

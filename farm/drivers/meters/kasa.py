@@ -3,8 +3,8 @@
 In the inventory::
 
     meters:
-      - {name: plug-6, kind: kasa, host: 192.0.2.12}
-      - {name: strip-2, kind: kasa, host: 192.0.2.14, options: {child: 1}}
+      plug-6: {kind: kasa, host: 192.0.2.12}
+      strip-2: {kind: kasa, host: 192.0.2.14, options: {child: 1}}
 
 Needs ``pip install 'jetfarm[kasa]'``. HS110's first version tells V, A, W and kWh, later ones mV,
 mA, mW and Wh. Tried on a protocol server, not on a real plug yet.

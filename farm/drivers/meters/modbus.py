@@ -3,11 +3,11 @@
 In the inventory::
 
     meters:
-      - name: rail-meter-3
+      rail-meter-3:
         kind: modbus
         host: 192.0.2.60
         options: {preset: sdm120, device: 3}
-      - name: odd-one
+      odd-one:
         kind: modbus
         host: 192.0.2.61
         options: {address: 0x0034, table: holding, scale: 0.1, type: int32}

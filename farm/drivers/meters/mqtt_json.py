@@ -3,18 +3,18 @@
 In the inventory::
 
     meters:
-      - name: plug-1
+      plug-1:
         kind: mqtt-json
         host: 192.0.2.70                  # the broker
         secret: env:MQTT_PASSWORD
         options: {preset: tasmota, device: plug1, user: farm}
-      - name: plug-2
+      plug-2:
         kind: mqtt-json
         host: 192.0.2.70
         options: {preset: zigbee2mqtt, device: "rack/plug 2"}
         update_s: 10
         deadline_s: 15                    # it tells when it likes: wait for longer than that
-      - name: other
+      other:
         kind: mqtt-json
         host: 192.0.2.70
         options: {topic: lab/meter/3, path: data.power_mw, unit: mW}

@@ -3,13 +3,13 @@
 In the inventory::
 
     meters:
-      - name: pdu-7
+      pdu-7:
         kind: prometheus
         host: 192.0.2.30
         port: 9090
         options: {query: 'outlet_power_watts{pdu="a",outlet="7"}', window_s: 30}
         update_s: 15
-      - name: plug-8
+      plug-8:
         kind: prometheus
         host: 192.0.2.31
         port: 9100

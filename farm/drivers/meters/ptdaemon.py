@@ -3,7 +3,7 @@
 In the inventory::
 
     meters:
-      - name: analyser
+      analyser:
         kind: ptdaemon
         host: 192.0.2.50
         port: 8888

@@ -3,13 +3,13 @@
 In the inventory::
 
     meters:
-      - name: analyser
+      analyser:
         kind: scpi
         host: 192.0.2.40
         port: 10001
         options: {preset: yokogawa-wt3xx, element: 1}
-        accuracy: {gain_pct: 0.1, range_pct: 0.05, range_w: 300}
-      - name: other
+        accuracy: {gain_pct: 0.1}
+      other:
         kind: scpi
         host: 192.0.2.41
         options: {preset: generic, query_power: "MEAS:POW?", init: ["CONF:POW"]}

@@ -3,7 +3,7 @@
 In the inventory::
 
     meters:
-      - name: plug-1
+      plug-1:
         kind: shelly
         host: 192.0.2.10
         secret: env:PLUG_1_PASSWORD     # only if the plug has a password

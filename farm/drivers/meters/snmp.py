@@ -3,17 +3,17 @@
 In the inventory::
 
     meters:
-      - name: pdu-a-7
+      pdu-a-7:
         kind: snmp
         host: 192.0.2.80
         secret: env:PDU_COMMUNITY
         options: {preset: apc, outlet: 7}
-      - name: pdu-b-3
+      pdu-b-3:
         kind: snmp
         host: 192.0.2.81
         secret: env:PDU_PASSPHRASE
         options: {preset: raritan, outlet: 3, user: farm, auth: sha256}
-      - name: other
+      other:
         kind: snmp
         host: 192.0.2.82
         options: {oid: 1.3.6.1.4.1.9999.1.5.0, scale: 0.1}

@@ -3,7 +3,7 @@
 In the inventory::
 
     meters:
-      - name: plug-7
+      plug-7:
         kind: tapo
         host: 192.0.2.13
         secret: env:TPLINK_PASSWORD          # the account's

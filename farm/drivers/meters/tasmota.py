@@ -3,7 +3,7 @@
 In the inventory::
 
     meters:
-      - name: plug-1
+      plug-1:
         kind: tasmota
         host: 192.0.2.11
         secret: env:PLUG_1_PASSWORD     # only if the web interface has a password

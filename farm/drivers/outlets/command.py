@@ -2,7 +2,7 @@
 
 In the inventory::
 
-    - name: relay-3
+    relay-3:
       kind: command
       options:
         argv: [/usr/local/bin/read-watts, "3"]

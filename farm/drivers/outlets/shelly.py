@@ -2,7 +2,7 @@
 
 In the inventory it is the meter's entry with another use::
 
-    - name: plug-1
+    plug-1:
       kind: shelly
       host: 192.0.2.10
       options: {id: 0}

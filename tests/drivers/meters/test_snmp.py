@@ -36,9 +36,8 @@ def apc() -> SnmpOptions:
     return SnmpOptions(preset="apc", outlet=7)
 
 
-def v3(**values: str) -> SnmpOptions:
-    given = {"preset": "apc", "outlet": 7, "user": USER, "auth": "sha256", **values}
-    return SnmpOptions.model_validate(given)
+def v3() -> SnmpOptions:
+    return SnmpOptions(preset="apc", outlet=7, user=USER, auth="sha256")
 
 
 class TestSnmp(MeterContract):
@@ -80,26 +79,21 @@ async def test_apc_watts_and_tenths_of_kwh(tmp_path: Path) -> None:
     assert (got.power_w, got.energy_wh) == (10.0, 1500.0)
 
 
-@pytest.mark.parametrize(
-    ("options", "scale", "extra"),
-    [
-        (SnmpOptions(preset="apc-unit"), 10.0, None),
-        (SnmpOptions(preset="raritan", unit=2, outlet=3), 0.1, 1),
-        (SnmpOptions(preset="servertech", outlet=3), 1.0, None),
-        (SnmpOptions(oid="1.3.6.1.4.1.9999.1.0", scale=0.01), 0.01, None),
-    ],
-)
-async def test_presets_and_their_scales(
-    tmp_path: Path, options: SnmpOptions, scale: float, extra: int | None
-) -> None:
-    tree = options.tree()
-    async with SnmpStrip(tmp_path, tree.power, scale=scale) as strip:
-        if extra is not None:
-            strip.values[tree.digits] = extra
-        strip.set_power(120.0)
-        got = await one_reading(strip, options, COMMUNITY)
-    assert isinstance(got, MeterReading)
-    assert got.power_w == pytest.approx(120.0)
+async def test_presets_and_their_scales(tmp_path: Path) -> None:
+    shown = {
+        SnmpOptions(preset="apc-unit"): 12,
+        SnmpOptions(preset="raritan", unit=2, outlet=3): 1200,
+        SnmpOptions(preset="servertech", outlet=3): 120,
+        SnmpOptions(oid="1.3.6.1.4.1.9999.1.0", scale=0.01): 12000,
+    }
+    async with SnmpStrip(tmp_path, apc().tree().power) as strip:
+        strip.values |= {options.tree().power: value for options, value in shown.items()}
+        strip.values[SnmpOptions(preset="raritan", unit=2, outlet=3).tree().digits] = 1
+        strip.tell()
+        for options in shown:
+            got = await one_reading(strip, options, COMMUNITY)
+            assert isinstance(got, MeterReading)
+            assert got.power_w == pytest.approx(120.0)
 
 
 async def test_v3_and_a_wrong_passphrase(tmp_path: Path) -> None:
@@ -107,8 +101,6 @@ async def test_v3_and_a_wrong_passphrase(tmp_path: Path) -> None:
         got = await one_reading(strip, v3(), PASSPHRASE)
         with pytest.raises(MeterError, match="auth: ") as caught:
             await one_reading(strip, v3(), "a-wrong-phrase")
-        with pytest.raises(MeterError, match="auth: "):
-            await one_reading(strip, v3(user="nobody"), PASSPHRASE)
     assert isinstance(got, MeterReading)
     assert "a-wrong-phrase" not in f"{caught.value} {caught.value.__cause__}"
 
@@ -121,16 +113,14 @@ async def test_a_wrong_community_is_silence_and_told_as_such(tmp_path: Path) -> 
     assert "wrong-word" not in f"{caught.value} {caught.value.__cause__}"
 
 
-@pytest.mark.parametrize(("value", "says"), [(None, "not metered"), (-1, "does not measure")])
-async def test_an_outlet_that_is_not_metered_is_told(
-    tmp_path: Path, value: int | None, says: str
-) -> None:
+async def test_an_outlet_that_is_not_metered_is_told(tmp_path: Path) -> None:
     other = SnmpOptions(preset="apc", outlet=8)
     async with SnmpStrip(tmp_path, apc().tree().power) as strip:
-        if value is not None:
-            strip.values[other.tree().power] = value
-            strip.tell()
-        with pytest.raises(MeterError, match=says):
+        with pytest.raises(MeterError, match="not metered"):
+            await one_reading(strip, other, COMMUNITY)
+        strip.values[other.tree().power] = -1
+        strip.tell()
+        with pytest.raises(MeterError, match="does not measure"):
             await one_reading(strip, other, COMMUNITY)
 
 
