@@ -44,10 +44,6 @@ def test_boards_behind_one_plug(
     ("kind", "one", "two"),
     [
         ("mqtt-json", {"preset": "shelly", "device": "p1"}, {"preset": "shelly", "device": "p2"}),
-            "mqtt-json",
-            {"preset": "tasmota", "device": "p1"},
-            {"preset": "tasmota", "device": "p2"},
-        ),
         ("homeassistant", {"entity": "sensor.p1"}, {"entity": "sensor.p2"}),
         ("snmp", {"preset": "apc", "outlet": 1}, {"preset": "apc", "outlet": 2}),
         ("kasa", {"child": 0}, {"child": 1}),
