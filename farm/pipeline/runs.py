@@ -41,8 +41,8 @@ from farm.pipeline.notify import hook_faults, open_hooks, trial_counts
 from farm.pipeline.stopping import Stop, stopping_on_signals
 from farm.planning.pace import NO_HISTORY
 from farm.planning.plan import make_plan
-from farm.store.database import DATABASE_FILE, Store, open_store
-from farm.store.failures import file_errors
+from farm.store.database import Store, open_store
+from farm.store.failures import NoResultsYetError, file_errors
 from farm.store.journal import StoreJournal
 from farm.store.locks import Holder
 from farm.store.traces import TraceLog, read_trace_log
@@ -84,11 +84,11 @@ def open_lab_store(lab: Lab, *, create: bool = True) -> Store:
 
 def lab_history(lab: Lab) -> History:
     """What the lab's store knows of earlier runs; nothing without one. Raises StoreError."""
-    database = lab.workspace.results_dir / DATABASE_FILE
-    if not database.exists() and not os.environ.get("FARM_DATABASE_URL"):
+    try:
+        with open_lab_store(lab, create=False) as store:
+            return store.history()
+    except NoResultsYetError:
         return NO_HISTORY
-    with open_lab_store(lab, create=False) as store:
-        return store.history()
 
 
 def create_run(

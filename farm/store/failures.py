@@ -25,6 +25,10 @@ lock, a time limit of a session, a server that is read-only since another one to
 https://www.postgresql.org/docs/current/errcodes-appendix.html"""
 
 
+class NoResultsYetError(StoreError):
+    """There is no store yet, and none was to be made."""
+
+
 def damaged(path: Path | str, what: str) -> StoreVersionError:
     """The error for a file that farm will not touch."""
     return StoreVersionError(

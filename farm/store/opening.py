@@ -15,7 +15,7 @@ from farm.store.engine import (
     sqlite_database,
     url_database,
 )
-from farm.store.failures import damaged, file_errors
+from farm.store.failures import NoResultsYetError, damaged, file_errors
 from farm.store.schema import HEAD
 
 
@@ -26,7 +26,9 @@ def open_file(path: Path, *, create: bool, busy_timeout_s: float) -> Database:
         check_sqlite_file(path)
         revision = _file_revision(path)
     elif not create:
-        raise StoreError(f"{path}: there are no results here yet; `farm run SWEEP` makes them")
+        raise NoResultsYetError(
+            f"{path}: there are no results here yet; `farm run SWEEP` makes them"
+        )
     if revision == HEAD:
         return sqlite_database(path, busy_timeout_s=busy_timeout_s)
 
@@ -54,7 +56,7 @@ def open_url(url: str, *, create: bool) -> Database:
         return database
     if revision is None and not create:
         database.close()
-        raise StoreError(f"{database.where}: there are no results here yet")
+        raise NoResultsYetError(f"{database.where}: there are no results here yet")
 
     from farm.store import migrate  # noqa: PLC0415  (Alembic costs a quarter of a second)
 

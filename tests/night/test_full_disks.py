@@ -103,6 +103,15 @@ def test_the_disk_of_one_board_is_full(tmp_path: Path) -> None:
 @contextmanager
 def run_into_a_full_disk(workspace: SimWorkspace) -> Iterator["subprocess.Popen[str]"]:
     """A run whose host's disk is full once each board has done two of its four trials."""
+    with run_until_held(workspace) as process:
+        fill(workspace.root / "results" / "ballast")
+        let_go(workspace)
+        yield process
+
+
+@contextmanager
+def run_until_held(workspace: SimWorkspace) -> Iterator["subprocess.Popen[str]"]:
+    """A run whose boards have done two of their four trials, and wait with the third."""
     for board in workspace.boards:
         (workspace.board_root(board) / "var").mkdir(parents=True, exist_ok=True)
         (workspace.board_root(board) / "var" / "hold").touch()
@@ -114,10 +123,12 @@ def run_into_a_full_disk(workspace: SimWorkspace) -> Iterator["subprocess.Popen[
         text=True,
     ) as process:
         read_until(process, "[4/8]")
-        fill(workspace.root / "results" / "ballast")
-        for board in workspace.boards:
-            (workspace.board_root(board) / "var" / "go").touch()
         yield process
+
+
+def let_go(workspace: SimWorkspace) -> None:
+    for board in workspace.boards:
+        (workspace.board_root(board) / "var" / "go").touch()
 
 
 def read_until(process: "subprocess.Popen[str]", word: str) -> str:
