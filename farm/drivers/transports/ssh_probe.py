@@ -20,7 +20,7 @@ MOST_LINES = 20
 
 async def probe_ssh(board: Board, limit_s: float = PROBE_S) -> None:
     """Return when the board sends an SSH banner. Raises ConnectError within `limit_s`."""
-    is_connected = False
+    is_connected, seen = False, f"sends no SSH banner within {limit_s:g} s"
     try:
         async with asyncio.timeout(limit_s):
             reader, writer = await asyncio.open_connection(board.host, board.port, limit=4096)
@@ -28,18 +28,23 @@ async def probe_ssh(board: Board, limit_s: float = PROBE_S) -> None:
             try:
                 if await _sends_banner(reader):
                     return
+                seen = "ends them without an SSH banner"
             finally:
                 writer.close()
-    except OSError as error:  # TimeoutError among them
+    except TimeoutError as error:
         if not is_connected:
             raise explain_login(error, board, Stage.NOTHING) from error
+    except OSError as error:
+        if not is_connected:
+            raise explain_login(error, board, Stage.NOTHING) from error
+        seen = f"ends them before its SSH banner ({error.strerror or error})"
     except ValueError:
-        pass  # a line without an end: no SSH server
+        seen = "sends a line without an end, as no SSH server does"
     raise ConnectError(
         "connect",
-        f"{address_of(board)} accepts connections, but sends no SSH banner within {limit_s:g} s",
+        f"{address_of(board)} accepts connections, but {seen}",
         board=board.name,
-        remedy="The board hangs, or another service listens there. A power cycle may help",
+        remedy="The board boots or hangs, or another service listens there",
     )
 
 
