@@ -177,6 +177,9 @@ class RunView(Progress):
 _STATES = {
     "board_ready": "ready",
     "board_lost": "lost",
+    "quarantined": "quarantined",
+    "board_back": "ready",
+    "recovery": "recovering",
     "retry": "retrying",
     "reboot": "rebooting",
     "rebooted": "ready",

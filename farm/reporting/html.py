@@ -13,7 +13,22 @@ from farm.reporting.plots import Plot, pareto_plots, trace_plot
 from farm.reporting.summary import summarise_run
 from farm.reporting.tables import DECIDED, cell_rows, fixed_lines, open_rows, published_rows
 
-SHOWN_EVENTS = ("retry", "board_lost", "restore_failed", "idle_drift", "not_settled")
+SHOWN_EVENTS = (
+    "retry",
+    "recovery",
+    "quarantined",
+    "board_back",
+    "board_lost",
+    "lab_fault",
+    "lab_fault_over",
+    "outlet_left_off",
+    "trial_moved",
+    "restore_failed",
+    "idle_drift",
+    "not_settled",
+    "notify_failed",
+    "store_waits",
+)
 EVENT_LIMIT = 200
 DOUBT_LIMIT = 300
 
