@@ -18,15 +18,23 @@ async def start(argv: Sequence[str], secret: str | None) -> asyncio.subprocess.P
     environment: Mapping[str, str] = os.environ
     if secret is not None:
         environment = {**os.environ, "FARM_SECRET": secret}
-    return await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=environment,
-        start_new_session=True,
-        limit=MAX_OUTPUT,
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+            limit=MAX_OUTPUT,
+        )
     )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:  # asyncio would end the program, but not its children
+        with contextlib.suppress(OSError):
+            await stop(await starting)
+        raise
 
 
 async def stop(process: asyncio.subprocess.Process) -> None:

@@ -54,13 +54,19 @@ class MqttSession:
             max_queued_incoming_messages=1000,
         )
         self._reader: asyncio.Task[None] | None = None
+        self._is_begun = False
 
     async def open(self, topics: Sequence[str]) -> None:
         """Connect and subscribe. Raises NoReading."""
+        self._is_begun = True
         try:
             await self._client.__aenter__()
         except aiomqtt.MqttError as error:
             raise _miss(error) from error
+        except asyncio.CancelledError:
+            # As aiomqtt does when its own time is over; a cancelled one stops its disconnecting.
+            self._client._connected = asyncio.Future()  # noqa: SLF001
+            raise
         self._reader = asyncio.create_task(self._read())
         try:
             await self._client.subscribe([(topic, 0) for topic in topics if topic])
@@ -77,13 +83,14 @@ class MqttSession:
     async def close(self) -> None:
         """Disconnect; never raises."""
         reader, self._reader = self._reader, None
-        if reader is None:
-            return
-        reader.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await reader
-        with contextlib.suppress(aiomqtt.MqttError):
-            await self._client.__aexit__(None, None, None)
+        if reader is not None:
+            reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reader
+        if self._is_begun:  # also a connection whose login was cut short has a socket
+            self._is_begun = False
+            with contextlib.suppress(aiomqtt.MqttError):
+                await self._client.__aexit__(None, None, None)
 
     async def _read(self) -> None:
         try:

@@ -18,7 +18,7 @@ Tried on protocol servers, not on a real Home Assistant yet.
 
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import nan
 
@@ -81,6 +81,7 @@ class HomeassistantMeter(PolledMeter):
             return
         reported = datetime.fromisoformat(stamp)
         now = parsedate_to_datetime(self._server.http.date)
+        now = now if now.tzinfo else now.replace(tzinfo=UTC)  # HTTP's Date always is
         if reported.tzinfo is None:
             raise NoReading(MissKind.PROTOCOL, f"a time without a zone: {brief(stamp)}")
         age_s = (now - reported).total_seconds()

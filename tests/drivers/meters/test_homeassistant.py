@@ -29,8 +29,15 @@ class HomeassistantServer(MeterHttpServer):
         self.zone = UTC
         self.is_on = True
         self.looks_until_off = 0
+        self.date: str | None = None
 
-    async def reply(self, request: web.Request) -> web.Response:  # noqa: PLR0911 - one a page
+    async def reply(self, request: web.Request) -> web.Response:
+        answer = await self._page(request)
+        if self.date is not None:
+            answer.headers["Date"] = self.date
+        return answer
+
+    async def _page(self, request: web.Request) -> web.Response:  # noqa: PLR0911 - one a page
         if request.headers.get("Authorization") != f"Bearer {TOKEN}":
             return self.refusal()
         name = request.path.rpartition("/")[2]
@@ -119,6 +126,23 @@ async def test_what_was_not_reported_for_long_is_a_gap() -> None:
     assert got.kind is MissKind.NO_DATA
     assert "3600 s" in got.text or "3599 s" in got.text
     assert isinstance(again, MeterReading)
+
+
+@pytest.mark.parametrize(
+    ("date", "is_read"),
+    [
+        ("Sat, 01 Jan 2000 00:00:00 -0000", True),
+        ("Fri, 01 Jan 2100 00:00:00 -0000", False),
+        ("no date", False),
+    ],
+)
+async def test_a_date_without_a_zone_or_that_is_none(date: str, is_read: bool) -> None:
+    async with HomeassistantServer() as server:
+        meter = await opened(server)
+        server.date = date
+        got = await meter.read()
+        await meter.close()
+    assert isinstance(got, MeterReading) is is_read
 
 
 async def test_an_unknown_entity_and_a_wrong_token_are_told() -> None:

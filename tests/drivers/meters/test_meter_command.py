@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -206,6 +207,37 @@ async def test_nothing_is_left_of_a_program_that_hangs(mode: str, tmp_path: Path
         for pid in pids.read_text().split():
             while is_alive(int(pid)):  # noqa: ASYNC110 - the kernel ends it
                 await asyncio.sleep(0.01)
+
+
+async def test_nothing_is_left_of_a_program_that_was_just_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids, starting = tmp_path / "pids", asyncio.Event()
+    create = asyncio.create_subprocess_exec
+
+    async def slowly(*argv: str, **options: Any) -> asyncio.subprocess.Process:
+        process = await create(*argv, **options)
+        async with asyncio.timeout(PATIENCE_S):
+            while not pids.exists():  # noqa: ASYNC110 - another process writes it
+                await asyncio.sleep(0.01)
+        starting.set()
+        await asyncio.sleep(0.05)
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
+    script = f"sleep 600 & echo $$ $! > {pids}.new; mv {pids}.new {pids}; wait"
+    argv = ("/bin/sh", "-c", script)
+    meter = CommandMeter(spec_of(None, deadline_s=PATIENCE_S), CommandOptions(argv=argv), None)
+    opening = asyncio.create_task(meter.open())
+    await starting.wait()
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    async with asyncio.timeout(PATIENCE_S):
+        for pid in pids.read_text().split():
+            while is_alive(int(pid)):  # noqa: ASYNC110 - the kernel ends it
+                await asyncio.sleep(0.01)
+    await meter.close()
 
 
 def is_alive(pid: int) -> bool:
