@@ -1,6 +1,7 @@
 """What follows from an attempt's outcome, and how long to wait between tries."""
 
 import random
+import re
 
 from farm.model.attempt import Outcome, TrialState
 from farm.model.sweep import Limits, SettleRule
@@ -8,6 +9,7 @@ from farm.model.sweep import Limits, SettleRule
 FIRST_DELAY_S = 0.5
 LONGEST_DELAY_S = 30.0
 
+_AMOUNT = re.compile(r"\d+(?:\.\d+)?(?= (?:MB|s)\b)")
 _ENDS = {Outcome.OK: TrialState.DONE, Outcome.UNSUPPORTED: TrialState.UNSUPPORTED}
 
 
@@ -32,10 +34,15 @@ def state_after(
         return _ENDS[outcome]
     if outcome is Outcome.CANCELLED:
         return TrialState.PENDING
-    is_same_failure = outcome is Outcome.FAILED and reason == previous_reason
+    is_same_failure = outcome is Outcome.FAILED and _way(reason) == _way(previous_reason)
     if number > limits.retries or is_same_failure:
         return TrialState.FAILED
     return TrialState.PENDING
+
+
+def _way(reason: str) -> str:
+    """How it failed, without how much: no payload eats the same megabytes twice."""
+    return _AMOUNT.sub("#", reason)
 
 
 def cool_down_s(disturbed: int, settle: SettleRule) -> float:

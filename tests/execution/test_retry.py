@@ -29,6 +29,15 @@ def test_state_after(outcome: Outcome, number: int, previous: str, state: TrialS
     assert state_after(outcome, "why", number, previous, LIMITS) is state
 
 
+def test_the_same_failure_need_not_have_the_same_amount() -> None:
+    one, other = (
+        f"over its memory limit: {mb} MB resident, more than 96 MB" for mb in (101, 99.5)
+    )
+    assert state_after(Outcome.FAILED, one, 2, other, LIMITS) is TrialState.FAILED
+    one, other = "exit status 1", "exit status 2"
+    assert state_after(Outcome.FAILED, one, 2, other, LIMITS) is TrialState.PENDING
+
+
 def test_a_disturbed_result_is_tried_again_until_the_limit() -> None:
     limits = Limits(retries=0, requeues=2)
     states = [

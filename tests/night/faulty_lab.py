@@ -97,7 +97,7 @@ payloads:
   - {payload: trouble, boards: [eats], axes: {kind: eats}, priority: 1}
   - {payload: counting, axes: {cell: [1, 2], seconds: 0.3}}
 repeats: 1
-measure: {window_s: 0.2, warmup_s: 0, idle_s: 0}
+measure: {window_s: 0.2, warmup_s: 0, idle_s: 0, telemetry: "off"}
 limits: {time_s: 6, retries: 2, connect_retries: 1, output_mb: %d}
 """
 

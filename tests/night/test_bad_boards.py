@@ -159,7 +159,7 @@ def test_a_payload_that_forks_and_hangs_is_ended_with_all_it_started(run: Faulty
 
 def test_a_payload_that_eats_memory(run: FaultyRun) -> None:
     (trial,) = run.of("eats", "trouble")
-    assert (trial["state"], trial["outcome"], trial["attempts"]) == ("failed", "failed", 3)
+    assert (trial["state"], trial["outcome"], trial["attempts"]) == ("failed", "failed", 2)
     assert "over its memory limit: " in str(trial["reason"])
     assert f"MB resident, more than {MEMORY_MB} MB" in str(trial["reason"])
 
