@@ -14,7 +14,7 @@ from tests.vm.image import MACHINE, SERVED_KEY, USER, Image
 PATIENCE_S = 300.0
 """An emulated boot takes 6 s on a quiet machine; this is for the slowest."""
 PORT = 2222
-FIRST = ("nice", "-n", "-10")
+FIRST = ("nice", "-n", "-5")
 """A board's speed must not depend on the tests beside it: farm's limits are for real boards.
 Where nobody may be put first, this changes nothing."""
 
