@@ -14,7 +14,7 @@ from tests.servers.sim_workspace import SimWorkspace, make_sim_workspace, sim_la
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(400),
     pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small tmpfs needs root"),
 ]
 
@@ -193,7 +193,7 @@ def test_a_run_that_waits_for_room_can_be_stopped(tmp_path: Path) -> None:
         (results_dir / "ballast").unlink()
         before = {one["trial"]: one for one in workspace.results() if one["state"] == "done"}
         assert 4 <= len(before) < 8
-        workspace.farm("resume", "last", "--plain")
+        workspace.farm("resume", "last", "--plain", timeout_s=200)
         after = {one["trial"]: one for one in workspace.results()}
     assert {one["state"] for one in after.values()} == {"done"}
     assert {trial: after[trial] for trial in before} == before

@@ -20,7 +20,7 @@ from tests.servers.postgres import PostgresServer, postgres_server
 from tests.servers.sim_workspace import SimWorkspace, make_sim_workspace, sim_lab
 
 KILLS = 3
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @pytest.fixture

@@ -21,7 +21,9 @@ from tests.servers.cutting_proxy import CuttingProxy
 from tests.servers.postgres import PostgresServer, postgres_server
 from tests.store.builders import NOW, make_plan, make_record, new_run, run_attempt
 
-LIMIT_S = 120.0
+LIMIT_S = 60.0
+
+pytestmark = pytest.mark.timeout(300)  # it waits for servers, and for a busy machine
 TRIALS = [trial.trial_id for trial in make_plan(trials=4, boards=1).trials]
 
 
