@@ -138,7 +138,7 @@ def list_meters(workspace: WorkspaceOption = None, json: JsonOption = False) -> 
         [
             m.name,
             m.kind,
-            f"{m.host}:{m.port or ''}",
+            ":".join(str(part) for part in (m.host, m.port) if part),
             " ".join(feeds.get(m.name, [])),
             m.poll_hz,
             m.update_s,
