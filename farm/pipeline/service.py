@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from farm.errors import NoBoardReachedError
+from farm.errors import NoBoardReachedError, StoreError
 from farm.model.attempt import TrialState
 from farm.pipeline.detached import CONSOLE, detached_command
 from farm.pipeline.lab import Lab
@@ -87,6 +87,7 @@ class Service:
         self._lab, self._store, self._say, self._now = lab, store, say, monotonic
         self._children: dict[str, _Child] = {}
         self._records: dict[str, _Record] = {}
+        self._is_store_away = False
 
     async def run(self, *, once: bool) -> None:
         """Until SIGTERM or SIGINT, which stop the runs in order, to be resumed at the next start.
@@ -101,7 +102,7 @@ class Service:
         sd_notify("READY=1")
         try:
             while not stop.is_set():
-                await self.look()
+                await self._look_patiently()
                 sd_notify(f"WATCHDOG=1\nSTATUS={len(self._children)} runs go on")
                 if once and not self._children and not self._is_waiting():
                     self._say("nothing is left to resume")
@@ -116,12 +117,27 @@ class Service:
             for number in numbers:
                 loop.remove_signal_handler(number)
 
+    async def _look_patiently(self) -> None:
+        """A store that is away ends nothing: the runs wait for it themselves."""
+        try:
+            await self.look()
+        except StoreError as error:
+            if not self._is_store_away:
+                self._say(f"waiting for the store: {error}")
+            self._is_store_away = True
+            for child in self._children.values():
+                child.beat_s = self._now()  # their beats wait with it
+        else:
+            if self._is_store_away:
+                self._say("the store is back")
+            self._is_store_away = False
+
     async def look(self) -> None:
         """Reap what ended, kill what hangs, start what is to be resumed."""
         for run_id, child in list(self._children.items()):
             if child.process.returncode is not None:
-                del self._children[run_id]
                 await self._reap(run_id, child)
+                del self._children[run_id]
             else:
                 await self._check_life(run_id, child)
         wanted = await asyncio.to_thread(resumable, self._store)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.errors import ConfigError
+from farm.errors import ConfigError, StoreError
 from farm.interfaces.sinks import RunEvent
 from farm.model.attempt import TrialState
 from farm.pipeline import service as module
@@ -183,6 +183,36 @@ async def test_a_process_without_a_heartbeat_is_killed(
     await service.look()
     assert "hangs; killed" in said[-1]
     assert await asyncio.wait_for(child.process.wait(), 60) == -signal.SIGKILL
+
+
+async def test_a_store_that_is_away_ends_nothing(
+    lab: Lab, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_to_run(monkeypatch, "import time; time.sleep(1000)")
+    await asyncio.to_thread(begun, store, "running", BEGAN)
+    said: list[str] = []
+    clock = HandClock()
+    service = Service(lab, store, said.append, clock)
+    await service._look_patiently()
+    (child,) = service._children.values()
+
+    def is_away(*_: object) -> None:
+        raise StoreError("the database does not answer")
+
+    with monkeypatch.context() as away:
+        away.setattr(store, "last_beat", is_away)
+        for _ in range(3):
+            clock.now_s += module.HUNG_S - 1
+            await service._look_patiently()
+    clock.now_s += module.HUNG_S - 1
+    await service._look_patiently()
+    assert [line.partition(":")[0] for line in said[1:]] == [
+        "waiting for the store",
+        "the store is back",
+    ]
+    assert child.process.returncode is None
+    child.process.kill()
+    await asyncio.wait_for(child.process.wait(), 60)
 
 
 def test_systemd_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
