@@ -46,18 +46,21 @@ async def run_fleet(
         equipment: by board name; every lane's board must be there.
         services: what the lanes share.
         progress: what the store knows of each trial.
-        left_open: attempts that a killed host left running; they are adopted first.
+        left_open: attempts that a killed host left running, or had not yet committed; they are
+            adopted first.
 
     Raises:
         asyncio.CancelledError: after every lane has stopped its payload and restored its board.
     """
     past = await services.journal.events_of((RECOVERY, MOVED))
     moved = origins(past)
-    open_by_trial = {attempt.trial_id: attempt for attempt in left_open}
+    open_by_trial: dict[str, list[OpenAttempt]] = {}
+    for attempt in sorted(left_open, key=lambda one: one.number):
+        open_by_trial.setdefault(attempt.trial_id, []).append(attempt)
     fleet = _Fleet(plan, equipment, services, Spent(past))
     for lane in plan.lanes:
         work = _work_of(lane, progress, open_by_trial, moved)
-        if work:
+        if work or lane.board in services.originals:  # a killed host had not put it back
             fleet.start(lane.board, work)
     try:
         ends = await fleet.finish()
@@ -133,7 +136,7 @@ class _Fleet:
 def _work_of(
     lane: Lane,
     progress: Mapping[str, TrialProgress],
-    left_open: Mapping[str, OpenAttempt],
+    left_open: Mapping[str, Sequence[OpenAttempt]],
     moved: Mapping[str, str],
 ) -> list[Ticket]:
     """The lane's unfinished trials, those with an attempt on the board first."""
@@ -142,8 +145,14 @@ def _work_of(
         known = progress.get(trial.trial_id)
         if known is None or known.state in UNFINISHED:
             attempts = known.attempts if known else 0
-            begun, origin = left_open.get(trial.trial_id), moved.get(trial.trial_id, "")
-            work.append(Ticket(trial, attempts, begun, moved_from=origin))
+            begun, origin = left_open.get(trial.trial_id, ()), moved.get(trial.trial_id, "")
+            last = begun[-1] if begun else None
+            ticket = Ticket(trial, attempts, last, moved_from=origin)
+            ticket.earlier += (
+                Ticket(trial, one.number, one, moved_from=origin, is_superseded=True)
+                for one in begun[:-1]
+            )
+            work.append(ticket)
     return sorted(work, key=lambda ticket: ticket.begun is None)
 
 

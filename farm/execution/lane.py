@@ -136,6 +136,8 @@ class BoardLane:
         self.is_accepting = False
         await self.runner.settle()
         await self._patiently(self.idle.finish)
+        with contextlib.suppress(BoardError):  # it costs the board some room, and no result
+            await self.runner.forget_rest()
 
     async def _not_begun(self, ticket: Ticket, reason: str) -> None:
         """The trial stays pending, for a resume after the night."""

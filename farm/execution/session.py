@@ -204,10 +204,11 @@ class BoardSession:
             if self._original is not None:
                 await self._restore(self._original, limit)
                 await self.agent.drop_restore(self._services.run_id)
-                self._services.tell("restored", board=self.board.name, text=self._original.name)
         finally:  # a board in the wrong mode is still no board that we work on
             if self.is_open:
                 await self.agent.release_lease(self._services.run_id)
+        if self._original is not None:  # last: what is not told is done again by a resume
+            self._services.tell("restored", board=self.board.name, text=self._original.name)
 
     async def _restore(self, original: PowerModeState, limit: asyncio.Timeout) -> None:
         try:

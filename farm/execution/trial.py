@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from farm.errors import BoardError
@@ -46,6 +46,8 @@ class Ticket:
     `hangs` counts attempts under which the board had to be rebooted or power-cycled.
     `moved_from` is the board that it was planned for, where another one runs it;
     `is_second_chance`: it failed on a board that fails everything, and is not put back again.
+    `earlier` are attempts that a killed host had not committed when it began the next one; they
+    are `is_superseded`: whatever came of them, the trial goes on with that one.
     """
 
     trial: Trial
@@ -59,6 +61,8 @@ class Ticket:
     moved_from: str = ""
     hangs: int = 0
     is_second_chance: bool = False
+    is_superseded: bool = False
+    earlier: list["Ticket"] = field(default_factory=list)
 
 
 class TrialRunner:
@@ -83,6 +87,8 @@ class TrialRunner:
         if refusal and ticket.begun is None:
             return await self._refuse(trial, refusal)
         await self._committer.settle_older()
+        while ticket.earlier:
+            await self._close_earlier(ticket)
         try:
             if ticket.begun is None:
                 mode, idle, steps = await self._preparer.prepare(trial, ticket.disturbed)
@@ -210,6 +216,19 @@ class TrialRunner:
             evidence.clock_before = await self._gatherer.clock()
         return await self._see_through(ticket)
 
+    async def _close_earlier(self, ticket: Ticket) -> None:
+        """Collect and commit the first of the attempts that were left open before this one."""
+        earlier = ticket.earlier[0]
+        if earlier.begun is not None:
+            board_id = self._board_id(earlier.begun.attempt_id)
+            if (await self._session.agent.status(board_id)).phase == "absent":
+                await self.abandon(earlier, "its host was killed, and the board has lost it")
+            else:
+                async with self._metering():
+                    await self._continue(earlier)
+        ticket.previous_reason, ticket.has_answer = earlier.previous_reason, earlier.has_answer
+        ticket.earlier.remove(earlier)
+
     async def _see_through(self, ticket: Ticket) -> TrialState:
         """Wait for the end of the attempt that is open, collect, judge, commit."""
         evidence = ticket.evidence
@@ -259,6 +278,8 @@ class TrialRunner:
         )
         if state is TrialState.FAILED and ticket.has_answer:
             state = TrialState.DONE  # a disturbed attempt before it is a result
+        if ticket.is_superseded:
+            state = TrialState.PENDING
         ticket.has_answer = ticket.has_answer or judged.outcome is Outcome.OK
         ticket.disturbed = ticket.disturbed + 1 if judged.is_disturbed else 0
         self._close_sink(evidence)
@@ -286,6 +307,9 @@ class TrialRunner:
         Returns the attempt's name on that board, which may still be at work on it. Raises
         StoreError.
         """
+        while ticket.earlier:
+            await self.abandon(ticket.earlier[0], reason)
+            del ticket.earlier[0]
         begun = ticket.begun
         if begun is None:
             return ""
@@ -307,6 +331,16 @@ class TrialRunner:
         )
         ticket.begun = ticket.evidence = None
         return self._board_id(begun.attempt_id)
+
+    async def forget_rest(self) -> None:
+        """Remove what the board keeps of this run, whose attempts there are all committed.
+
+        A link that falls, or a host that is killed, leaves some. Raises BoardError.
+        """
+        kept = await self._session.agent.list_attempts()
+        mine = [one.attempt_id for one in kept if one.phase != "running"]
+        own = self._board_id("")
+        await self._session.agent.remove([one for one in mine if one.startswith(own)])
 
     def _saving(self, evidence: Evidence) -> Callable[[], None] | None:
         """What writes the attempt's telemetry; None where nothing was told while it ran."""
