@@ -24,7 +24,7 @@ demo: .venv/.user   ## a simulated lab, a sweep over it, results and a report
 	$(PY) -m farm demo --out demo
 test: .venv/.dev    ## the whole suite; installs system packages on Debian as root
 	$(PY) tests/prepare.py
-	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(or $(ARGS),tests/night tests --ignore=tests/vm)
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(or $(ARGS),tests --ignore=tests/vm)
 	$(if $(ARGS),,$(PY) -m pytest tests/vm)   # an emulated board, alone: it shares no processor well
 check: lint types imports deps   ## all static checks
 format: .venv/.dev  ## format the code
