@@ -7,41 +7,31 @@ import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import aiomqtt
 
 from farm.testing.meter_contract import Fault
-from tests.servers.meter_http import SPIKES
+from tests.servers.meter_device import SPIKES
+from tests.servers.program import PATIENCE_S, Program
+from tests.servers.served import Served
 
 MOSQUITTO = shutil.which("mosquitto", path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin")
-PATIENCE_S = 30.0
 USER, PASSWORD = "farm", "not-a-secret"
 
 
-class Broker:
+class Broker(Program):
     """An async context manager; `port` is known inside."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self._folder = folder
         self.port = 0
-        self._process: asyncio.subprocess.Process | None = None
         self._log = folder / "mosquitto.log"
 
-    async def __aenter__(self) -> Self:
+    async def come_up(self) -> None:
         self.port = free_port()
         self.allow(PASSWORD)
         await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.stop()
 
     def allow(self, password: str) -> None:
         """Its one password; for the next start."""
@@ -54,38 +44,25 @@ class Broker:
             f"log_dest file {self._log}\nlog_type all\nuser root\n"
         )
 
-    async def start(self) -> None:
+    def argv(self) -> list[str]:
         assert MOSQUITTO is not None
-        self._process = await asyncio.create_subprocess_exec(
-            MOSQUITTO,
-            "-c",
-            str(self._folder / "mosquitto.conf"),
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        async with asyncio.timeout(PATIENCE_S):
-            while not self._listens():
-                assert self._process.returncode is None, self._log.read_text()
-                await asyncio.sleep(0.01)
+        return [MOSQUITTO, "-c", str(self._folder / "mosquitto.conf")]
 
-    async def stop(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            await process.wait()
+    def listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def log(self) -> str:
+        return self._log.read_text()
 
     @property
     def logins(self) -> int:
         """Connections that were tried by the meter."""
-        text = self._log.read_text()
+        text = self.log()
         return text.count(f"u'{USER}'") + text.count("not authorised")
 
-    def _listens(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
-
-class TasmotaDevice:
+class TasmotaDevice(Served):
     """A plug that answers ``Status 8`` and switches; it reconnects to the broker by itself."""
 
     def __init__(self, broker: Broker) -> None:
@@ -96,17 +73,16 @@ class TasmotaDevice:
         self.is_ready = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> Self:
-        await self.broker.__aenter__()
+    async def come_up(self) -> None:
+        await self.broker.come_up()
         self._task = asyncio.create_task(self._live())
         await asyncio.wait_for(self.is_ready.wait(), PATIENCE_S)
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def go_down(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        await self.broker.__aexit__(None, None, None)
+        await self.broker.go_down()
 
     @property
     def port(self) -> int:

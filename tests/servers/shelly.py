@@ -1,25 +1,26 @@
 """A Shelly on loopback: Gen1 and Gen2, digest or basic login, with faults on demand."""
 
-import asyncio
 import base64
 import hashlib
 import json
 import re
 import secrets
-from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
+from dataclasses import dataclass
 
 from aiohttp import web
 
 from farm.testing.meter_contract import Fault
+from tests.servers.meter_http import MeterHttpServer, json_of
 
 MAC = "A8032ABCDEF0"
 
 
-@dataclass
-class ShellyServer:
+@dataclass(eq=False)
+class ShellyServer(MeterHttpServer):
     """An async context manager; `port` is known inside. Counters in Wh."""
+
+    method = "GET"
+    open_path = "/shelly"
 
     generation: int = 2
     password: str | None = None
@@ -29,79 +30,22 @@ class ShellyServer:
     energy_wh: float = 100.0
     is_on: bool = True
     is_valid: bool = True
-    fault: Fault = "none"
-    requests: int = 0
-    most_at_once: int = 0
-    port: int = 0
     who: dict[str, object] | None = None
     filler: str = ""
-    _open: int = 0
     _nonce: str = ""
-    _runner: web.AppRunner | None = None
-    _released: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def __aenter__(self) -> Self:
-        await self._listen()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._released.set()
-        await self._stop()
-
-    def set_power(self, power_w: float) -> None:
-        self.power_w = power_w
+    def __post_init__(self) -> None:
+        super().__init__(self.power_w)
 
     async def set_fault(self, fault: Fault) -> None:
-        self.fault = fault
         self._nonce = ""
-        if fault != "hang":
-            self._released.set()
-            self._released = asyncio.Event()
-        if fault == "refuse":
-            await self._stop()
-        elif self._runner is None:
-            await self._listen()
+        await super().set_fault(fault)
 
-    async def _listen(self) -> None:
-        app = web.Application()
-        app.router.add_get("/{path:.*}", self._answer)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
-        await site.start()
-        if not self.port:
-            self.port = self._runner.addresses[0][1]
-
-    async def _stop(self) -> None:
-        runner, self._runner = self._runner, None
-        if runner is not None:
-            await runner.cleanup()
-
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
-        self.requests += 1
-        self._open += 1
-        self.most_at_once = max(self.most_at_once, self._open)
-        try:
-            if self.fault == "hang":
-                await self._released.wait()
-                return web.Response(status=503)
-            await asyncio.sleep(0)
-            return self._reply(request)
-        finally:
-            self._open -= 1
-
-    def _reply(self, request: web.Request) -> web.Response:
-        if self.fault == "garbage":
-            return web.Response(text="<html>not this", content_type="text/html")
-        if request.path == "/shelly":
-            return _json(self._who())
-        if self.fault == "unauthorized" or not self._is_let_in(request):
-            return self._challenge()
+    async def reply(self, request: web.Request) -> web.Response:
+        if request.path == self.open_path:
+            return json_of(self._who())
+        if not self._is_let_in(request):
+            return self.refusal()
         if self.generation == 1:
             return self._gen1(request)
         return self._gen2(request)
@@ -119,49 +63,45 @@ class ShellyServer:
         if request.path == "/relay/0":
             turn = request.query.get("turn")
             self.is_on = self.is_on if turn is None else turn == "on"
-            return _json({"ison": self.is_on})
+            return json_of({"ison": self.is_on})
         if request.path != "/status":
             return web.Response(status=404, text="Not Found")
         reading: dict[str, object] = {
-            "power": self._power(),
+            "power": self.shown_w,
             "is_valid": self.is_valid,
             "timestamp": 1_700_000_000,
         }
         status: dict[str, object] = {"relays": [{"ison": self.is_on}]}
         if self.component == "em1":
             reading |= {"voltage": 230.0, "total": self.energy_wh}
-            return _json(status | {"emeters": [reading]})
-        return _json(status | {"meters": [reading | {"total": self.energy_wh * 60}]})
+            return json_of(status | {"emeters": [reading]})
+        return json_of(status | {"meters": [reading | {"total": self.energy_wh * 60}]})
 
     def _gen2(self, request: web.Request) -> web.Response:
         if request.path == "/rpc/Shelly.GetStatus":
-            return _json({f"{self.component}:0": self._status(), "sys": {}, "wifi": {}})
+            return json_of({f"{self.component}:0": self._status(), "sys": {}, "wifi": {}})
         names = {"switch": "Switch", "pm1": "PM1", "em1": "EM1"}
         name = names[self.component]
         if request.path == "/rpc/Switch.Set" and self.component == "switch":
             before, self.is_on = self.is_on, request.query["on"] == "true"
-            return _json({"was_on": before})
+            return json_of({"was_on": before})
         if request.path != f"/rpc/{name}.GetStatus":
             text = f"No handler for {request.path[5:]}"
             return web.Response(status=404, text=json.dumps({"code": 404, "message": text}))
         if request.query.get("id") != "0":
             text = "Argument 'id', value 1 not found!"
             return web.Response(status=500, text=json.dumps({"code": -105, "message": text}))
-        return _json(self._status())
+        return json_of(self._status())
 
     def _status(self) -> dict[str, object]:
         key = "act_power" if self.component == "em1" else "apower"
-        status: dict[str, object] = {"id": 0, key: self._power(), "voltage": 230.0}
+        status: dict[str, object] = {"id": 0, key: self.shown_w, "voltage": 230.0}
         status |= {"current": self.power_w / 230.0, "filler": self.filler}
         if self.component != "em1":
             status["aenergy"] = {"total": self.energy_wh, "minute_ts": 1_700_000_000}
         if self.component == "switch":
             status["output"] = self.is_on
         return status
-
-    def _power(self) -> float:
-        faults = {"nan": float("nan"), "negative": -5.0, "spike": 12000.0}
-        return faults.get(self.fault, self.power_w)
 
     def _is_let_in(self, request: web.Request) -> bool:
         if self.password is None:
@@ -180,7 +120,7 @@ class ShellyServer:
             f"{one}:{rest}:{two}"
         )
 
-    def _challenge(self) -> web.Response:
+    def refusal(self) -> web.Response:
         self._nonce = secrets.token_hex(8)
         offer = 'Basic realm="shelly"'
         if self.generation > 1:
@@ -188,10 +128,6 @@ class ShellyServer:
                 f'Digest qop="auth", realm="shellyplug", nonce="{self._nonce}", algorithm=SHA-256'
             )
         return web.Response(status=401, headers={"WWW-Authenticate": offer})
-
-
-def _json(value: dict[str, object]) -> web.Response:
-    return web.Response(text=json.dumps(value), content_type="application/json")
 
 
 def _sha256(text: str) -> str:

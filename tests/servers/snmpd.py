@@ -1,19 +1,16 @@
 """A real snmpd on loopback whose power strip is a ``pass_persist`` script and a file."""
 
-import asyncio
 import json
 import shutil
 import signal
 import socket
 import sys
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from farm.testing.meter_contract import Fault
+from tests.servers.program import Program
 
 SNMPD = shutil.which("snmpd", path="/usr/local/sbin:/usr/sbin:/usr/bin")
-PATIENCE_S = 30.0
 COMMUNITY, USER, PASSPHRASE = "not-a-secret", "farm", "not-a-secret-phrase"
 
 STRIP = """
@@ -60,10 +57,11 @@ while True:
 """
 
 
-class SnmpStrip:
+class SnmpStrip(Program):
     """An async context manager; `port` is known inside. Values by object identifier."""
 
     def __init__(self, folder: Path, power: str) -> None:
+        super().__init__()
         self._folder, self._power = folder, power
         self._file = folder / "strip.json"
         self._fault: Fault = "none"
@@ -71,23 +69,13 @@ class SnmpStrip:
         self.values: dict[str, object] = {}
         self.port = 0
         self.passphrase = PASSPHRASE
-        self._process: asyncio.subprocess.Process | None = None
 
-    async def __aenter__(self) -> Self:
+    async def come_up(self) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.tell()
         await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.stop()
 
     def tell(self) -> None:
         """Write what the strip shows now."""
@@ -130,7 +118,7 @@ class SnmpStrip:
 
     most_at_once = 1
 
-    async def start(self) -> None:
+    def argv(self) -> list[str]:
         script = self._folder / "strip.py"
         script.write_text(STRIP)
         root = ".1.3.6.1.4.1"
@@ -143,23 +131,11 @@ class SnmpStrip:
         assert SNMPD is not None
         argv = [SNMPD, "-f", "-C", "-c", str(self._folder / "snmpd.conf"), "-Lf", "/dev/null"]
         argv += ["-I", "-smux,-agentx", f"udp:127.0.0.1:{self.port}"]
-        self._process = await asyncio.create_subprocess_exec(
-            *argv,
-            env={"SNMP_PERSISTENT_DIR": str(self._folder / "persistent"), "MIBS": ""},
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        async with asyncio.timeout(PATIENCE_S):
-            while not self._listens():
-                assert self._process.returncode is None
-                await asyncio.sleep(0.01)
+        return argv
 
-    async def stop(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            await process.wait()
+    def environment(self) -> dict[str, str]:
+        return {"SNMP_PERSISTENT_DIR": str(self._folder / "persistent"), "MIBS": ""}
 
-    def _listens(self) -> bool:
+    def listens(self) -> bool:
         wanted = f":{self.port:04X} "
         return any(wanted in line for line in Path("/proc/net/udp").read_text().splitlines())

@@ -10,12 +10,11 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import asyncssh
 
 from farm.model.board import Board
+from tests.servers.served import Served
 from tests.servers.ssh_keys import make_key, write_key, write_known_hosts
 
 PIECE = 64 * 1024
@@ -34,7 +33,7 @@ class Faults:
 
 
 @dataclass
-class SshServer:
+class SshServer(Served):
     """An async context manager; `port` is known inside. `password` opens a login without key."""
 
     root: Path
@@ -48,17 +47,11 @@ class SshServer:
     _serving: set["asyncio.Task[None]"] = field(default_factory=set)
     _acceptor: asyncssh.SSHAcceptor | None = None
 
-    async def __aenter__(self) -> Self:
+    async def come_up(self) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
         await self.listen()
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def go_down(self) -> None:
         await self.stop_listening()
         await self.cut()
         for process in self._processes:

@@ -5,104 +5,37 @@ import hashlib
 import json
 import secrets
 import struct
-from types import TracebackType
-from typing import Self
 
 from aiohttp import web
 from cryptography.hazmat.primitives import padding
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from farm.testing.meter_contract import Fault
-from tests.servers.meter_http import SPIKES, MeterHttpServer
+from tests.servers.meter_http import MeterHttpServer
+from tests.servers.meter_tcp import MeterTcpServer
 
 MAC = "50:C7:BF:AA:BB:CC"
 USER, PASSWORD = "lab@example.org", "not-a-secret"
 
 
-class KasaServer:
+class KasaServer(MeterTcpServer):
     """Four bytes of length, then JSON under an autokey XOR that begins with 171."""
 
     def __init__(self, *, children: int = 0, is_old: bool = False) -> None:
+        super().__init__()
         self.children, self.is_old = children, is_old
-        self.fault: Fault = "none"
-        self.power_w = 10.0
         self.is_on = True
         self.has_emeter = True
-        self.requests = self.most_at_once = self.port = 0
-        self._open = 0
-        self._released = asyncio.Event()
-        self._server: asyncio.Server | None = None
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def __aenter__(self) -> Self:
-        await self._listen()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._released.set()
-        await self._stop()
-
-    def set_power(self, power_w: float) -> None:
-        self.power_w = power_w
-
-    async def set_fault(self, fault: Fault) -> None:
-        self.fault = fault
-        if fault != "hang":
-            self._released.set()
-            self._released = asyncio.Event()
-        if fault == "refuse":
-            await self._stop()
-        elif self._server is None:
-            await self._listen()
-
-    async def _listen(self) -> None:
-        self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", self.port, reuse_address=True
-        )
-        self.port = self.port or self._server.sockets[0].getsockname()[1]
-
-    async def _stop(self) -> None:
-        server, self._server = self._server, None
-        if server is not None:
-            server.close()
-        for writer in self._writers:
-            writer.transport.abort()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        self._writers.add(writer)
-        try:
-            while True:
-                length = struct.unpack(">I", await reader.readexactly(4))[0]
-                asked = json.loads(unveiled(await reader.readexactly(length)))
-                body = veiled(await self._answer(asked))
-                writer.write(struct.pack(">I", len(body)) + body)
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            self._writers.discard(writer)
-            self._tasks.discard(task)
-            writer.transport.abort()
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            length = struct.unpack(">I", await reader.readexactly(4))[0]
+            asked = json.loads(unveiled(await reader.readexactly(length)))
+            body = veiled(await self._answer(asked))
+            writer.write(struct.pack(">I", len(body)) + body)
+            await writer.drain()
 
     async def _answer(self, asked: dict[str, dict[str, dict[str, object]]]) -> bytes:
-        self.requests += 1
-        self._open += 1
-        self.most_at_once = max(self.most_at_once, self._open)
-        try:
-            if self.fault == "hang":
-                await self._released.wait()
-            await asyncio.sleep(0)
+        async with self.request():
             if self.fault == "garbage":
                 return b"%&/ not this"
             told: dict[str, object] = {}
@@ -111,8 +44,6 @@ class KasaServer:
                     if part != "context":
                         told[part] = {question: self._told(question, arguments)}
             return json.dumps(told).encode()
-        finally:
-            self._open -= 1
 
     def _told(self, question: str, arguments: dict[str, object]) -> dict[str, object]:
         if question == "set_relay_state":
@@ -125,12 +56,11 @@ class KasaServer:
             return told | ({"children": kids} if kids else {})
         if not self.has_emeter:
             return {"err_code": -1, "err_msg": "module not support"}
-        shown = SPIKES.get(self.fault, self.power_w)
         if self.is_old:
-            told = {"voltage": 230.5, "current": 0.05, "power": shown, "total": 1.5}
+            told = {"voltage": 230.5, "current": 0.05, "power": self.shown_w, "total": 1.5}
             return told | {"err_code": 0}
         told = {"voltage_mv": 230500, "current_ma": 50, "total_wh": 1500}
-        return told | {"power_mw": shown * 1000, "err_code": 0}
+        return told | {"power_mw": self.shown_w * 1000, "err_code": 0}
 
 
 def veiled(plain: bytes) -> bytes:

@@ -16,7 +16,7 @@ from farm.errors import MeterError
 from farm.interfaces.meter import Meter
 from farm.model.trace import MeterMiss, MeterReading, MissKind
 from farm.testing.meter_contract import Fault, MeterContract, MeterRig
-from tests.servers.meter_http import SPIKES
+from tests.servers.meter_device import SPIKES
 from tests.servers.meter_rig import spec_of
 
 PATIENCE_S = 30.0

@@ -4,8 +4,6 @@ import asyncio
 import struct
 from contextlib import AbstractAsyncContextManager
 from math import isnan
-from types import TracebackType
-from typing import Self
 
 import pytest
 from pydantic import ValidationError
@@ -16,54 +14,24 @@ from pymodbus.simulator import DataType, SimData, SimDevice
 from farm.drivers.meters.modbus import ModbusMeter, ModbusOptions
 from farm.errors import MeterError
 from farm.model.trace import MeterMiss, MeterReading, MissKind
-from farm.testing.meter_contract import Fault, MeterContract, MeterRig
-from tests.servers.meter_http import SPIKES
+from farm.testing.meter_contract import MeterContract, MeterRig
+from tests.servers.meter_device import MeterDevice
 from tests.servers.meter_rig import rig_of, spec_of
 
 EnergyKwh, Volts, Amps = 1.5, 230.5, 0.25
 
 
-class ModbusServer:
+class ModbusServer(MeterDevice):
     """Float registers by address; what is not there is an exception response."""
 
     def __init__(self, *, power_at: int = 0x000C, is_swapped: bool = False) -> None:
+        super().__init__()
         self.power_at, self.is_swapped = power_at, is_swapped
-        self.fault: Fault = "none"
-        self.power_w = 10.0
         self.volts = Volts
-        self.requests = self.most_at_once = self.port = 0
         self.asked: list[int] = []
-        self._open = 0
-        self._released = asyncio.Event()
         self._server: ModbusTcpServer | None = None
 
-    async def __aenter__(self) -> Self:
-        await self._listen()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._released.set()
-        await self._stop()
-
-    def set_power(self, power_w: float) -> None:
-        self.power_w = power_w
-
-    async def set_fault(self, fault: Fault) -> None:
-        self.fault = fault
-        if fault != "hang":
-            self._released.set()
-            self._released = asyncio.Event()
-        if fault == "refuse":
-            await self._stop()
-        elif self._server is None:
-            await self._listen()
-
-    async def _listen(self) -> None:
+    async def listen(self) -> int:
         device = SimDevice(
             id=1,
             simdata=SimData(0, count=1000, values=0, datatype=DataType.REGISTERS),
@@ -73,9 +41,10 @@ class ModbusServer:
         await self._server.listen()
         transport = self._server.transport
         assert transport is not None
-        self.port = self.port or transport.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+        port: int = transport.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+        return port
 
-    async def _stop(self) -> None:
+    async def stop_listening(self) -> None:
         server, self._server = self._server, None
         if server is not None:
             await server.shutdown()  # type: ignore[no-untyped-call]
@@ -89,18 +58,12 @@ class ModbusServer:
         current_registers: list[int],
         set_values: list[int] | list[bool] | None,
     ) -> ExcCodes | None:
-        self.requests += 1
-        self._open += 1
-        self.most_at_once = max(self.most_at_once, self._open)
         self.asked.append(address)
-        try:
-            if self.fault == "hang":
-                await self._released.wait()
-            await asyncio.sleep(0)
+        async with self.request():
             if self.fault == "garbage":
                 return ExcCodes.ILLEGAL_ADDRESS
             values = {
-                self.power_at: SPIKES.get(self.fault, self.power_w),
+                self.power_at: self.shown_w,
                 0x0000: self.volts,
                 0x0006: Amps,
                 0x0156: EnergyKwh,
@@ -109,8 +72,6 @@ class ModbusServer:
             at = address - start_address
             current_registers[at : at + count] = words[::-1] if self.is_swapped else words
             return None
-        finally:
-            self._open -= 1
 
 
 SDM120 = ModbusOptions(preset="sdm120", min_gap_ms=0)
