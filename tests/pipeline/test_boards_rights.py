@@ -8,13 +8,12 @@ import pytest
 
 from farm.drivers.board_facts.sudo import parse_sudo_listing
 from farm.errors import CommandTimeoutError, ConfigError, FarmError
-from farm.interfaces.agent import BoardCommands
-from farm.interfaces.transport import CommandResult
 from farm.pipeline.boards.needs import FAN, KERNEL_LOG, REBOOT, root_commands
 from farm.pipeline.boards.rights import SudoRights, ask_rights
 from farm.pipeline.boards.sudoers import check_sudoers, sudoers_text
 from farm.pipeline.lab import Lab, open_lab
 from tests.recording_cases import RECORDINGS
+from tests.servers.memory_board import MemoryBoard, Told
 
 INVENTORY = """\
 boards:
@@ -33,33 +32,23 @@ def lab(tmp_path: Path) -> Lab:
     return open_lab(tmp_path)
 
 
-class Sudo(BoardCommands):
+class Sudo(MemoryBoard):
     """Answers ``sudo -n ...``: argv after ``-n`` -> (exit status, stdout, stderr)."""
 
     def __init__(self, answer: Callable[[list[str]], tuple[int, str, str]]) -> None:
         self._answer = answer
+        self.files = {}
         self.ran: list[list[str]] = []
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float = 30.0,
-        needs_root: bool = False,
-        needs_tty: bool = False,
-        stdin: bytes = b"",
-    ) -> CommandResult:
+    def answer(self, argv: Sequence[str], stdin: bytes, *, needs_root: bool) -> Told:
         if argv[0] == "id":
-            return CommandResult(tuple(argv), 0, b"1000\n", b"", 0.0)
+            return Told(stdout=b"1000\n")
         assert list(argv[:2]) == ["sudo", "-n"], "nothing may ask for a password"
         words = list(argv[2:])
         if words[0] != "-l":
             self.ran.append(words)
         status, out, err = self._answer(words)
-        return CommandResult(tuple(argv), status, out.encode(), err.encode(), 0.0)
-
-    async def read_text(self, path: str) -> str | None:
-        return None
+        return Told(status, out.encode(), err.encode())
 
 
 async def ask(lab: Lab, answer: Callable[[list[str]], tuple[int, str, str]]) -> SudoRights:

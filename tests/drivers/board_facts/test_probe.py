@@ -2,35 +2,23 @@ from collections.abc import Mapping, Sequence
 
 from farm.drivers.board_facts.probe import probe
 from farm.errors import CommandTimeoutError
-from farm.interfaces.agent import BoardCommands
-from farm.interfaces.transport import CommandResult
 from tests.recording_cases import RECORDINGS
+from tests.servers.memory_board import MemoryBoard, Told
 
 
-class Commands(BoardCommands):
+class Commands(MemoryBoard):
     """Files and answers by name; everything else is not there."""
 
     def __init__(self, files: Mapping[str, str], answers: Mapping[str, str]) -> None:
-        self.files, self.answers = files, answers
+        self.files, self.answers = dict(files), answers
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float = 30.0,
-        needs_root: bool = False,
-        needs_tty: bool = False,
-        stdin: bytes = b"",
-    ) -> CommandResult:
+    def answer(self, argv: Sequence[str], stdin: bytes, *, needs_root: bool) -> Told:
         assert not needs_root
         if argv[0] == "lscpu" and "lscpu" not in self.answers:
             raise CommandTimeoutError("lscpu", "no end")
         text = self.answers.get(argv[0])
         status = 127 if text is None else 0
-        return CommandResult(tuple(argv), status, (text or "").encode(), b"", 0.0)
-
-    async def read_text(self, path: str) -> str | None:
-        return self.files.get(path)
+        return Told(status, (text or "").encode())
 
 
 def recording(path: str) -> str:

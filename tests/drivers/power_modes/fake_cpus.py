@@ -4,14 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from farm.drivers.power_modes.cpufreq import CPU
-from farm.interfaces.agent import BoardCommands
-from farm.interfaces.transport import CommandResult
-
-SUDO = b"sudo: a password is required\n"
+from tests.servers.memory_board import NO_SUDO, MemoryBoard, Told
 
 
 @dataclass
-class FakeCpus(BoardCommands):
+class FakeCpus(MemoryBoard):
     """`policies` -> their cores. `ignores`: files whose writes have no effect."""
 
     policies: dict[int, tuple[int, ...]] = field(default_factory=lambda: {0: (0, 1, 2, 3)})
@@ -42,31 +39,23 @@ class FakeCpus(BoardCommands):
                 f"{folder}/scaling_max_freq": f"{self.high}\n",
             }
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float = 30.0,
-        needs_root: bool = False,
-        needs_tty: bool = False,
-        stdin: bytes = b"",
-    ) -> CommandResult:
+    def answer(self, argv: Sequence[str], stdin: bytes, *, needs_root: bool) -> Told:
         tool, path = argv
         assert (tool, needs_root) == ("tee", True)
         if not self.has_root:
-            return CommandResult(tuple(argv), 1, b"", SUDO, 0.0)
+            return Told(1, stderr=NO_SUDO)
         value = stdin.decode()
         self.log.append(f"{path} {value.strip()}")
         if path.startswith("/run/"):
             self.files[path] = value
-            return CommandResult(tuple(argv), 0, stdin, b"", 0.0)
+            return Told(stdout=stdin)
         if path in self.ignores:
-            return CommandResult(tuple(argv), 0, stdin, b"", 0.0)
+            return Told(stdout=stdin)
         if not self._is_accepted(path, value.strip()):
             said = f"tee: {path}: Invalid argument\n".encode()
-            return CommandResult(tuple(argv), 1, stdin, said, 0.0)
+            return Told(1, stdin, said)
         self.files[path] = value
-        return CommandResult(tuple(argv), 0, stdin, b"", 0.0)
+        return Told(stdout=stdin)
 
     async def read_text(self, path: str) -> str | None:
         if path == f"{CPU}/online":

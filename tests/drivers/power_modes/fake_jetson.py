@@ -8,17 +8,15 @@ from farm.drivers.power_modes.nvpmodel import ONLINE
 from farm.drivers.power_modes.nvpmodel_conf import ConfMode, is_no_cap, parse_conf
 from farm.drivers.power_modes.nvpmodel_refusals import CONF
 from farm.errors import CommandTimeoutError
-from farm.interfaces.agent import BoardCommands
-from farm.interfaces.transport import CommandResult
+from tests.servers.memory_board import NO_SUDO, MemoryBoard, Told
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 TX2 = (RECORDINGS / "jetson-tx2" / "nvpmodel" / "conf.txt").read_text()
 TOP = {"CPU": 2035200, "GPU": 1300500000, "EMC": 1866000000}
-SUDO = b"sudo: a password is required\n"
 
 
 @dataclass
-class FakeJetson(BoardCommands):
+class FakeJetson(MemoryBoard):
     """`state` is what nvpmodel stored; faults are the fields named `has_` and `is_`."""
 
     conf: str = TX2
@@ -42,27 +40,19 @@ class FakeJetson(BoardCommands):
     log: list[str] = field(default_factory=list)
     stdin: bytes = b""
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float = 30.0,
-        needs_root: bool = False,
-        needs_tty: bool = False,
-        stdin: bytes = b"",
-    ) -> CommandResult:
+    def answer(self, argv: Sequence[str], stdin: bytes, *, needs_root: bool) -> Told:
         self.log.append(" ".join(argv))
         if needs_root and not self.has_root:
-            return CommandResult(tuple(argv), 1, b"", SUDO, 0.0)
+            return Told(1, stderr=NO_SUDO)
         if not self.has_tools:
-            return CommandResult(tuple(argv), 127, b"", b"nvpmodel: not found", 0.0)
+            return Told(127, stderr=b"nvpmodel: not found")
         self.stdin = stdin
         tools: dict[str, Callable[[Sequence[str]], str]] = {
             "nvpmodel": self._nvpmodel,
             "jetson_clocks": self._jetson_clocks,
             "reboot": self._reboot,
         }
-        return CommandResult(tuple(argv), 0, tools[argv[0]](argv[1:]).encode(), b"", 0.0)
+        return Told(stdout=tools[argv[0]](argv[1:]).encode())
 
     async def read_text(self, path: str) -> str | None:
         if path == CONF:

@@ -6,14 +6,13 @@ import pytest
 
 from farm.drivers.power_modes.fan import NEW, OLD, JetsonFan
 from farm.errors import PowerModeError, UnsupportedPowerModeError
-from farm.interfaces.agent import BoardCommands
-from farm.interfaces.transport import CommandResult
 from farm.model.power_mode import FanPolicy
+from tests.servers.memory_board import NO_SUDO, MemoryBoard, Told
 
 PWM = f"{NEW}/hwmon3/pwm1"
 
 
-class FanFiles(BoardCommands):
+class FanFiles(MemoryBoard):
     """A board's files; `service` is None where there is no nvfancontrol. `log`: what changed."""
 
     def __init__(self, files: dict[str, str], service: bool | None = None) -> None:
@@ -21,29 +20,18 @@ class FanFiles(BoardCommands):
         self.log: list[str] = []
         self.has_root, self.is_stubborn = True, False
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float = 30.0,
-        needs_root: bool = False,
-        needs_tty: bool = False,
-        stdin: bytes = b"",
-    ) -> CommandResult:
+    def answer(self, argv: Sequence[str], stdin: bytes, *, needs_root: bool) -> Told:
         if argv[1] == "is-active":
             text = b"active\n" if self.service else b"inactive\n"
-            return CommandResult(tuple(argv), 0 if self.service else 3, text, b"", 0.0)
+            return Told(0 if self.service else 3, text)
         if not self.has_root:
-            return CommandResult(tuple(argv), 1, b"", b"sudo: a password is required\n", 0.0)
+            return Told(1, stderr=NO_SUDO)
         self.log.append(" ".join(argv))
         if argv[0] == "systemctl":
             self.service = argv[1] == "start"
         elif not self.is_stubborn:
             self.files[argv[1]] = stdin.decode()
-        return CommandResult(tuple(argv), 0, b"", b"", 0.0)
-
-    async def read_text(self, path: str) -> str | None:
-        return self.files.get(path)
+        return Told()
 
 
 def old_board() -> FanFiles:

@@ -7,17 +7,15 @@ import pytest
 
 from farm.drivers.power_modes.nvidia_smi import FIELDS, STORE, NvidiaSmiPowerController
 from farm.errors import PowerModeError, UnsupportedPowerModeError
-from farm.interfaces.agent import BoardCommands
-from farm.interfaces.transport import CommandResult
 from farm.model.power_mode import ClockPolicy, PowerModeState
 from farm.model.profile import BoardProfile
+from tests.servers.memory_board import NO_SUDO, MemoryBoard, Told
 
 PROFILE = BoardProfile(name="nvidia-gpu", summary="", power_controller="nvidia-smi", cores=4)
-SUDO = b"sudo: a password is required\n"
 
 
 @dataclass
-class FakeCard(BoardCommands):
+class FakeCard(MemoryBoard):
     """An RTX 2080 (limits of a recording). `unknown` fields read ``[N/A]``."""
 
     limit_w: float = 200.0
@@ -32,25 +30,17 @@ class FakeCard(BoardCommands):
     files: dict[str, str] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
 
-    async def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float = 30.0,
-        needs_root: bool = False,
-        needs_tty: bool = False,
-        stdin: bytes = b"",
-    ) -> CommandResult:
+    def answer(self, argv: Sequence[str], stdin: bytes, *, needs_root: bool) -> Told:
         if argv[1].startswith("--query-gpu"):
             text = (self._row() + "\n") * self.cards if self.says is None else self.says
-            return CommandResult(tuple(argv), 0, text.encode(), b"", 0.0)
+            return Told(stdout=text.encode())
         assert needs_root
         if not self.has_root:
-            return CommandResult(tuple(argv), 1, b"", SUDO, 0.0)
+            return Told(1, stderr=NO_SUDO)
         self.log.append(" ".join(argv[1:]))
         if argv[0] == "tee":
             self.files[argv[1]] = stdin.decode()
-            return CommandResult(tuple(argv), 0, stdin, b"", 0.0)
+            return Told(stdout=stdin)
         options: dict[str, Callable[[str], str]] = {
             "-pm": self._persist,
             "-pl": self._limit,
@@ -58,10 +48,7 @@ class FakeCard(BoardCommands):
             "-rgc": self._free,
         }
         text = options[argv[1]](argv[-1])
-        return CommandResult(tuple(argv), 0, text.encode(), b"", 0.0)
-
-    async def read_text(self, path: str) -> str | None:
-        return self.files.get(path)
+        return Told(stdout=text.encode())
 
     def _row(self) -> str:
         now = ("NVIDIA GeForce RTX 2080", self.persistence, f"{self.limit_w:.2f}")
