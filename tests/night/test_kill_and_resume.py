@@ -3,50 +3,14 @@
 import os
 import random
 import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.servers.sim_workspace import SimWorkspace, make_sim_workspace, sim_lab
+from tests.night.host_kills import SWEEP, check_each_once, run_with_kills, start
+from tests.servers.sim_workspace import make_sim_workspace, sim_lab
 
 KILLS = 20
-SWEEP = """\
-name: kill
-payloads:
-  - payload: counting
-    axes: {cell: [1, 2, 3, 4, 5, 6, 7, 8], seconds: 0.4}
-repeats: 7
-measure: {window_s: 0.3, warmup_s: 0, idle_s: 0, power: "off"}
-limits: {time_s: 30}
-"""
-
-
-def start(workspace: SimWorkspace, *words: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        workspace.command(*words),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def kill_after(process: "subprocess.Popen[str]", chance: random.Random) -> str:
-    """Kill at a random moment from the first connection on; what it printed until then."""
-    assert process.stdout is not None
-    seen = []
-    for line in process.stdout:
-        seen.append(line)
-        if "board ready" in line:
-            break
-    time.sleep(chance.uniform(0.0, 1.6))  # the random moment: this test's very subject
-    process.send_signal(signal.SIGKILL)
-    rest = process.stdout.read()
-    process.stdout.close()
-    process.wait(timeout=30)
-    return "".join(seen) + rest
 
 
 @pytest.mark.slow
@@ -56,24 +20,10 @@ def test_twenty_kills_lose_and_repeat_nothing(tmp_path: Path) -> None:
     chance = random.Random(seed)
     workspace = make_sim_workspace(tmp_path, boards=3)
     workspace.write_sweep("kill", SWEEP)
-    killed = 0
     with sim_lab(workspace):
-        process = start(workspace, "run", "kill", "--plain")
-        for _ in range(KILLS):
-            text = kill_after(process, chance)
-            assert "internal error" not in text, text
-            killed += process.returncode == -signal.SIGKILL
-            process = start(workspace, "resume", "last", "--plain")
-        text, _ = process.communicate(timeout=200)
-        assert process.returncode == 0, text
-        results = workspace.results()
-        counted = workspace.counted()
-    assert killed >= KILLS - 2, f"seed {seed}: the run was over before it was killed"
-    assert len(results) == 3 * 8 * 7
-    assert {one["state"] for one in results} == {"done"}
-    assert {one["attempts"] for one in results} == {1}
-    started = sorted(line.split(".", 1)[1] for line in counted)
-    assert started == sorted(f"{one['trial']}-a1" for one in results), f"seed {seed}"
+        killed = run_with_kills(workspace, KILLS, chance, timeout_s=200)
+        assert killed >= KILLS - 2, f"seed {seed}: the run was over before it was killed"
+        check_each_once(workspace, 3 * 8 * 7)
 
 
 @pytest.mark.slow

@@ -2,20 +2,19 @@
 
 import os
 import random
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from farm.store.database import open_store
+from tests.night.host_kills import SWEEP, check_each_once, run_with_kills
 from tests.night.test_full_disks import (
     let_go,
     read_until,
     run_until_held,
     writing_workspace,
 )
-from tests.night.test_kill_and_resume import SWEEP, kill_after, start
 from tests.servers.postgres import PostgresServer, postgres_server
 from tests.servers.sim_workspace import SimWorkspace, make_sim_workspace, sim_lab
 
@@ -31,13 +30,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresServer]:
         yield server
 
 
-def check_each_once(workspace: SimWorkspace, trials: int) -> None:
-    results = workspace.results()
-    assert len(results) == trials
-    assert {one["state"] for one in results} == {"done"}
-    assert {one["attempts"] for one in results} == {1}
-    started = sorted(line.split(".", 1)[1] for line in workspace.counted())
-    assert started == sorted(f"{one['trial']}-a1" for one in results)
+def check_all_stored(workspace: SimWorkspace, trials: int) -> None:
+    """Each trial was done once, and nothing lies in a file instead."""
+    check_each_once(workspace, trials)
     assert not (workspace.root / "results" / "farm.db").exists()
 
 
@@ -45,17 +40,9 @@ def test_kills_of_the_host_lose_and_repeat_nothing(tmp_path: Path, server: Postg
     chance = random.Random(os.environ.get("FARM_TEST_SEED", "20261130"))
     workspace = make_sim_workspace(tmp_path, boards=2)
     workspace.write_sweep("kill", SWEEP.replace("repeats: 7", "repeats: 1"))
-    killed = 0
     with sim_lab(workspace):
-        process = start(workspace, "run", "kill", "--plain")
-        for _ in range(KILLS):
-            text = kill_after(process, chance)
-            assert "internal error" not in text, text
-            killed += process.returncode == -signal.SIGKILL
-            process = start(workspace, "resume", "last", "--plain")
-        text, _ = process.communicate(timeout=120)
-        assert process.returncode == 0, text
-        check_each_once(workspace, 2 * 8)
+        killed = run_with_kills(workspace, KILLS, chance, timeout_s=120)
+        check_all_stored(workspace, 2 * 8)
     assert killed >= KILLS - 2, "the run was over before it was killed"
 
 
@@ -75,7 +62,7 @@ def test_a_crash_of_the_database_is_outlived(tmp_path: Path, server: PostgresSer
             text = process.stdout.read()
             assert process.wait(timeout=60) == 0, text
         assert "store back" in text
-        check_each_once(workspace, 8)
+        check_all_stored(workspace, 8)
     with open_store(workspace.root / "results", database_url=server.url()) as store:
         told = [event.kind for event in store.events(store.find_run("last"))]
     assert told.count("store_waits") == told.count("store_back") == 1
