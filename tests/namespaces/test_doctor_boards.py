@@ -28,12 +28,9 @@ def boards(lab: BoardLab, tmp_path: Path) -> Iterator[DoctorLab]:
 
 def differs(one: Faulty, found: list[dict[str, Any]]) -> str:
     """What the doctor did not say as it should; "" when it named the fault and nothing else."""
-    told = [
-        f
-        for f in found
-        if f["about"] not in (TRUE_OF_ALL, TRUE_OF_THIS_MACHINE)
-        and (f["about"], f["level"]) != ("meter", "note")  # a starved meter tells one value only
-    ]
+    told = [f for f in found if f["about"] not in (TRUE_OF_ALL, TRUE_OF_THIS_MACHINE)]
+    if one.level != "note":  # e.g. of a meter that tells one value only: it is starved here
+        told = [f for f in told if f["level"] != "note"]
     if not one.about:
         return f"nothing is wrong with it: {told}" if told else ""
     if [(f["about"], f["level"]) for f in told] != [(one.about, one.level)]:
