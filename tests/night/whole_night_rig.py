@@ -19,7 +19,7 @@ from tests.servers.namespaces import BoardLab, NamespaceBoard
 from tests.servers.sim_workspace import COUNTING_YAML, SimWorkspace, private_network, sim_lab
 
 KILLS = 3
-ROUND_LIMIT_S = 240.0
+ROUND_LIMIT_S = 900.0
 """Far more than a `farm run` of this size takes."""
 
 SWEEP = """\
