@@ -17,3 +17,6 @@ _NIGHTS = Path(__file__).parent / "night"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first: a worker that begins one at the end keeps the other waiting."""
     items.sort(key=lambda item: _NIGHTS not in item.path.parents)
+    for item in items:
+        if _NIGHTS in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(400))  # dozens of processes each
