@@ -121,7 +121,7 @@ class Attempts:
         answer["boot_id"] = about.get("boot_id", answer["boot_id"])
         answer["phase"] = "running" if is_alive and is_same_boot else "lost"
         if answer["phase"] == "lost" and is_same_boot:
-            processes.kill_all(processes.marked(attempt_id), signal.SIGKILL)
+            processes.kill_all(processes.marked(folder), signal.SIGKILL)
         return answer
 
     def is_alive(self, folder):

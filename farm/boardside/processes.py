@@ -62,9 +62,12 @@ def descendants(root):
     return found
 
 
-def marked(attempt_id):
-    """Ids of processes whose environment carries this attempt: also those that left the tree."""
-    mark = b"FARM_ATTEMPT=" + attempt_id.encode("ascii")
+def marked(folder):
+    """Ids of processes whose environment names this attempt's folder: also those that left the tree.
+
+    Not the attempt's id, which another work folder on this machine may have too.
+    """
+    mark = b"FARM_OUT=" + os.fsencode(folder) + b"/artifacts"
     found = []
     for pid in all_pids():
         try:

@@ -158,7 +158,7 @@ class Supervisor:
     def _tree(self):
         pids = set(processes.descendants(os.getpid()))
         if not self._is_reaper:
-            pids.update(processes.marked(self._order["attempt_id"]))
+            pids.update(processes.marked(self._folder))
         return pids
 
     def _kill(self, number):

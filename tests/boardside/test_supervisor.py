@@ -157,6 +157,21 @@ async def test_end_is_not_told_before_the_lock_is_free(board: Bench) -> None:
         assert (await waiting).phase == "lost"
 
 
+async def test_a_lost_attempt_takes_nothing_of_another_work_folder_along(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    async with bench(tmp_path / "one") as one, bench(tmp_path / "other") as other:
+        for each in (one, other):
+            await each.start_script("a1", "echo up; exec sleep 1000")
+            await until(lambda each=each: each.log("a1"), "it runs")  # type: ignore[misc]
+        os.kill(json.loads(one.path("a1", "lock").read_bytes())["pid"], signal.SIGKILL)
+        async with asyncio.timeout(PATIENCE_S):
+            assert (await one.agent.wait("a1")).phase == "lost"
+        assert (await other.agent.status("a1")).phase == "running"
+        await other.agent.stop("a1")
+        assert (await other.exit_of("a1")).ended_by == "stop"
+
+
 async def test_sigterm_from_elsewhere_is_told_as_a_signal(board: Bench) -> None:
     exited = await board.run_script("a1", "kill -TERM $$")
     assert (exited.ended_by, exited.signal) == ("signal", signal.SIGTERM)
