@@ -3,8 +3,12 @@
 PY := .venv/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+PYTEST := $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+NIGHTS := $(addprefix tests/night/test_,whole_night.py mixed_sweep.py detached.py recovery.py quirks.py shared_database.py) \
+	tests/simulation/test_rehearsal.py
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint types imports deps cover bench clean
+.PHONY: help setup demo test night check format lint types imports deps cover bench clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z]+: .*##|^[a-z]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/:/' | column -t -s:
@@ -22,10 +26,13 @@ help:            ## list the targets
 setup: .venv/.dev   ## install farm and all developer tools into .venv
 demo: .venv/.user   ## a simulated lab, a sweep over it, results and a report
 	$(PY) -m farm demo --out demo
-test: .venv/.dev    ## the whole suite; installs system packages on Debian as root
+test: .venv/.dev    ## the suite; installs system packages on Debian as root
 	$(PY) tests/prepare.py
-	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(or $(ARGS),tests --ignore=tests/vm)
-	$(if $(ARGS),,$(PY) -m pytest tests/vm)   # an emulated board, alone: it shares no processor well
+	$(PYTEST) $(or $(ARGS),tests --ignore=tests/vm $(NIGHTS:%=--ignore=%))
+night: .venv/.dev   ## the long tests: rehearsed nights, then an emulated board that reboots
+	$(PY) tests/prepare.py
+	$(PYTEST) $(NIGHTS)
+	$(PY) -m pytest tests/vm   # by itself: it shares no processor well
 check: lint types imports deps   ## all static checks
 format: .venv/.dev  ## format the code
 	.venv/bin/ruff format . && .venv/bin/ruff check --fix .
