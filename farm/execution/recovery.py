@@ -52,7 +52,7 @@ class Care:
 
 
 class OutOfStepsError(Exception):
-    """Nothing is left to try now; `error` is the last fault, `text` what was tried."""
+    """Nothing is left to try now; `error` is the fault that began it, `text` what was tried."""
 
     def __init__(self, error: BoardError, text: str) -> None:
         super().__init__(text)
@@ -65,6 +65,8 @@ class _Climb:
 
     tries: int = 0
     since_s: float | None = None
+    first: BoardError | None = None
+    """What began it: the cause of what is seen later, e.g. of a link that is away."""
     done: set[str] = field(default_factory=set)
     story: list[str] = field(default_factory=list)
 
@@ -131,6 +133,7 @@ class Ladder:
         else:
             if self._climb.since_s is None:
                 self._climb.since_s = self._services.clock.monotonic()
+                self._climb.first = error
             await self._step_up(error)
 
     async def _step_up(self, error: BoardError) -> None:
@@ -151,8 +154,10 @@ class Ladder:
                     error = fault
         if error.culprit == "link" and await self._is_lab_or_back(error):
             return None
-        tried = "; ".join(self._climb.story) or "nothing"
-        raise OutOfStepsError(error, f"tried: {tried}. Not done: {'; '.join(refusals)}")
+        tried, first = "; ".join(self._climb.story) or "nothing", self._climb.first or error
+        now = "" if str(first) == str(error) else f"now: {error.seen}. "
+        text = f"{now}tried: {tried}. Not done: {'; '.join(refusals)}"
+        raise OutOfStepsError(first, text)
 
     async def _is_lab_or_back(self, error: BoardError) -> bool:
         """Before it is charged: ask for as long as others may take to be found lost, too."""
