@@ -6,6 +6,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PYTEST := $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 NIGHTS := $(addprefix tests/night/test_,whole_night.py mixed_sweep.py detached.py recovery.py quirks.py shared_database.py) \
 	tests/simulation/test_rehearsal.py
+# By themselves: the demo measures, and an emulated board shares no processor well.
+ALONE := tests/night/test_demo.py tests/vm
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test night check format lint types imports deps cover bench clean
@@ -28,11 +30,11 @@ demo: .venv/.user   ## a simulated lab, a sweep over it, results and a report
 	$(PY) -m farm demo --out demo
 test: .venv/.dev    ## the suite; installs system packages on Debian as root
 	$(PY) tests/prepare.py
-	$(PYTEST) $(or $(ARGS),tests --ignore=tests/vm $(NIGHTS:%=--ignore=%))
-night: .venv/.dev   ## the long tests: rehearsed nights, then an emulated board that reboots
+	$(PYTEST) $(or $(ARGS),tests $(NIGHTS:%=--ignore=%) $(ALONE:%=--ignore=%))
+night: .venv/.dev   ## the long tests: rehearsed nights, the demo, an emulated board that reboots
 	$(PY) tests/prepare.py
 	$(PYTEST) $(NIGHTS)
-	$(PY) -m pytest tests/vm   # by itself: it shares no processor well
+	$(PY) -m pytest $(ALONE)
 check: lint types imports deps   ## all static checks
 format: .venv/.dev  ## format the code
 	.venv/bin/ruff format . && .venv/bin/ruff check --fix .
