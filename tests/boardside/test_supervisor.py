@@ -3,6 +3,7 @@ import fcntl
 import json
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -163,7 +164,7 @@ async def test_a_lost_attempt_takes_nothing_of_another_work_folder_along(tmp_pat
     async with bench(tmp_path / "one") as one, bench(tmp_path / "other") as other:
         for each in (one, other):
             await each.start_script("a1", "echo up; exec sleep 1000")
-            await until(lambda each=each: each.log("a1"), "it runs")  # type: ignore[misc]
+            await until(partial(each.log, "a1"), "it runs")
         os.kill(json.loads(one.path("a1", "lock").read_bytes())["pid"], signal.SIGKILL)
         async with asyncio.timeout(PATIENCE_S):
             assert (await one.agent.wait("a1")).phase == "lost"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.printed import lines_until
 from tests.servers.sim_workspace import SimWorkspace, make_sim_workspace, sim_lab
 
 pytestmark = [
@@ -122,23 +123,13 @@ def run_until_held(workspace: SimWorkspace) -> Iterator["subprocess.Popen[str]"]
         stderr=subprocess.STDOUT,
         text=True,
     ) as process:
-        read_until(process, "[4/8]")
+        lines_until(process, "[4/8]")
         yield process
 
 
 def let_go(workspace: SimWorkspace) -> None:
     for board in workspace.boards:
         (workspace.board_root(board) / "var" / "go").touch()
-
-
-def read_until(process: "subprocess.Popen[str]", word: str) -> str:
-    assert process.stdout is not None
-    seen = ""
-    for line in process.stdout:
-        seen += line
-        if word in line:
-            return seen
-    raise AssertionError(f"no {word!r} in:\n{seen}")
 
 
 def fill(path: Path) -> None:
@@ -165,7 +156,7 @@ def test_a_full_disk_of_the_host_is_waited_for(tmp_path: Path) -> None:
     results_dir = workspace.root / "results"
     with small_disk(results_dir, "96m"), sim_lab(workspace):
         with run_into_a_full_disk(workspace) as process:
-            text = read_until(process, "store waits")
+            text = lines_until(process, "store waits")
             assert "MB are missing" in text
             assert str(results_dir) in text
             (results_dir / "ballast").unlink()
@@ -183,7 +174,7 @@ def test_a_run_that_waits_for_room_can_be_stopped(tmp_path: Path) -> None:
     results_dir = workspace.root / "results"
     with small_disk(results_dir, "96m"), sim_lab(workspace):
         with run_into_a_full_disk(workspace) as process:
-            read_until(process, "store waits")
+            lines_until(process, "store waits")
             process.send_signal(signal.SIGINT)
             assert process.stdout is not None
             text = process.stdout.read()

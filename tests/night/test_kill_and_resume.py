@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.night.host_kills import SWEEP, check_each_once, run_with_kills, start
+from tests.servers.printed import lines_until
 from tests.servers.sim_workspace import make_sim_workspace, sim_lab
 
 KILLS = 20
@@ -32,10 +33,8 @@ def test_ctrl_c_stops_restores_and_can_be_resumed(tmp_path: Path) -> None:
     workspace.write_sweep("kill", SWEEP.replace("repeats: 7", "repeats: 2"))
     with sim_lab(workspace):
         process = start(workspace, "run", "kill", "--plain")
+        lines_until(process, "[3/")
         assert process.stdout is not None
-        for line in process.stdout:
-            if "[3/" in line:
-                break
         process.send_signal(signal.SIGINT)
         text = process.stdout.read()
         process.stdout.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.printed import lines_until
 from tests.servers.sim_workspace import SimWorkspace, make_sim_workspace, sim_lab
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(360)]
@@ -106,11 +107,9 @@ def test_a_host_killed_while_the_board_reboots_goes_on_and_puts_it_back(tmp_path
             stderr=subprocess.STDOUT,
             text=True,
         )
-        assert process.stdout is not None
-        for line in process.stdout:
-            if f"into {TOP}" in line:
-                break
+        lines_until(process, f"into {TOP}")
         process.send_signal(signal.SIGKILL)
+        assert process.stdout is not None
         process.stdout.close()
         assert process.wait(timeout=30) == -signal.SIGKILL
         workspace.farm("resume", "last", "--plain", timeout_s=200)

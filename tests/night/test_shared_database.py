@@ -11,11 +11,11 @@ from farm.store.database import open_store
 from tests.night.host_kills import SWEEP, check_each_once, run_with_kills
 from tests.night.test_full_disks import (
     let_go,
-    read_until,
     run_until_held,
     writing_workspace,
 )
 from tests.servers.postgres import PostgresServer, postgres_server
+from tests.servers.printed import lines_until
 from tests.servers.sim_workspace import SimWorkspace, make_sim_workspace, sim_lab
 
 KILLS = 3
@@ -52,7 +52,7 @@ def test_a_crash_of_the_database_is_outlived(tmp_path: Path, server: PostgresSer
         with run_until_held(workspace) as process:
             server.kill()
             let_go(workspace)
-            text = read_until(process, "store waits")
+            text = lines_until(process, "store waits")
             assert "waiting for the database" in text
             text = workspace.farm("results", "last", status=1)
             assert "Is the database up" in text

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.printed import lines_until
 from tests.servers.sim_workspace import (
     COUNTING_YAML,
     SimWorkspace,
@@ -105,17 +106,6 @@ class Lab:
     def reason(self, board: str) -> str:
         (found,) = [one for one in self.farm.results() if one["board"] == board]
         return str(found["reason"])
-
-
-def lines_until(process: "subprocess.Popen[str]", words: str) -> str:
-    """What the command prints, up to the first line with these words."""
-    assert process.stdout is not None
-    read = ""
-    for line in process.stdout:
-        read += line
-        if words in line:
-            return read
-    raise AssertionError(f"it ended without {words!r}:\n{read}")
 
 
 def ended(process: "subprocess.Popen[str]", status: int = 0) -> str:

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import nan
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 from weakref import WeakValueDictionary
 
 from pydantic import Field, model_validator
@@ -64,7 +64,7 @@ _PRESETS = {
 }
 
 Type = Literal["float32", "int16", "uint16", "int32", "uint32"]
-_TYPES = {name: AsyncModbusTcpClient.DATATYPE[name.upper()] for name in Type.__args__}  # type: ignore[attr-defined]
+_TYPES = {name: AsyncModbusTcpClient.DATATYPE[name.upper()] for name in get_args(Type)}
 
 
 class ModbusOptions(Record):
